@@ -1,0 +1,1 @@
+//! Admission of every kind: request and view in, decision out; pure.

@@ -1,0 +1,1 @@
+//! Every custom resource as Rust types, well-known names, quantities, CRD yaml.

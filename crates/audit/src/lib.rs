@@ -1,0 +1,1 @@
+//! The promises, recomputed from raw objects; pure, and never with the engine.

@@ -1,0 +1,3 @@
+//! The `vcctl` binary.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! The `basalt` binary.
+
+fn main() {}

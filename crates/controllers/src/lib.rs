@@ -1,0 +1,1 @@
+//! Queue, job and podgroup controllers: view in, changes out; pure.

@@ -1,0 +1,1 @@
+//! The scheduler: snapshot in, plan out; pure.

@@ -1,0 +1,1 @@
+//! Runs pods as local processes, or fakes them.

@@ -1,0 +1,1 @@
+//! Virtual clock, in-memory store, step-wise executor, faults, replay.

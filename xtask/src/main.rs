@@ -1,0 +1,2 @@
+//! Code generation and tidy checks.
+fn main() {}
