@@ -1,1 +1,10 @@
 //! Queue, job and podgroup controllers: view in, changes out; pure.
+//!
+//! Each controller is one function from a *view* (the objects it needs, as last observed) to an
+//! [`Outcome`]: the [`Change`]s that bring the world closer to what the objects ask for, and the
+//! moment at which to look again although nothing changed. Nothing is remembered between calls, so
+//! a crash after any change loses nothing: the next call sees what was done and does the rest.
+
+pub mod change;
+
+pub use change::{Change, EventType, Outcome, Target};
