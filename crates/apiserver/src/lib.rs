@@ -1,1 +1,3 @@
 //! The embedded Kubernetes API: store, watch, http face.
+
+pub mod store;

@@ -1,0 +1,231 @@
+//! The store: revisioned, transactional, durable. It knows nothing of HTTP or Kubernetes; bodies
+//! are opaque bytes with a hole for the revision.
+//!
+//! - **Readers see only what is durable.** A write becomes visible after its fsync, and its
+//!   transaction as a whole.
+//! - **Conditions are checked against the head**, which includes writes still on their way to disk,
+//!   so a chain of dependent writes does not wait for one fsync each.
+//! - **Group commit.** One thread takes everything that waits, writes it as one record of a log kept
+//!   in redb, lets redb fsync it, makes it visible, and answers. While it does so the next batch fills.
+//! - **The log stays short.** When it is much longer than what is alive, commits carry what still
+//!   lives out of its oldest records and drop those; see `reclaim`.
+//! - **Every write has its own revision**; those of a transaction follow each other. So a watcher can
+//!   resume after any event, also between two of one transaction.
+//! - No clock, no randomness: with [`Backend::Memory`] there is no thread either, and a commit is
+//!   done when the first poll of its future returns.
+
+#![expect(dead_code, reason = "the disk backend uses it, with the next commit")]
+
+mod head;
+mod model;
+mod prepare;
+mod state;
+mod watch;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::{Semaphore, oneshot};
+
+use head::{Head, Transaction};
+pub use model::{
+    Commit, CommitError, Compacted, Draft, Event, EventKind, Expect, FIRST_REVISION, Facets, Indexer, Key, Listing,
+    Object, OpenError, Revision, Write,
+};
+use state::State;
+pub use watch::Watch;
+
+/// The unit in which waiting writes are counted against [`Options::pending_bytes_max`].
+const PERMIT_BYTES: usize = 1024;
+
+/// Where the store keeps its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// Nowhere: it ends with the process.
+    Memory,
+    /// In this folder, which belongs to the store alone. It is created when it does not exist.
+    Disk(PathBuf),
+}
+
+/// How to open a store.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where the data is.
+    pub backend: Backend,
+    /// Computes [`Object::facets`].
+    pub indexer: Indexer,
+    /// How much history is kept in memory for watchers, over all resources.
+    pub history_bytes_max: usize,
+    /// How much may wait for the disk before further writers wait too.
+    pub pending_bytes_max: usize,
+    /// The largest transaction.
+    pub transaction_bytes_max: usize,
+    /// The log is never reclaimed below this length.
+    pub log_bytes_floor: u64,
+}
+
+impl Options {
+    /// The usual limits, and no facets.
+    pub fn new(backend: Backend) -> Self {
+        Self {
+            backend,
+            indexer: |_, _| Facets::default(),
+            history_bytes_max: 64 << 20,
+            pending_bytes_max: 64 << 20,
+            transaction_bytes_max: 256 << 20,
+            log_bytes_floor: 64 << 20,
+        }
+    }
+}
+
+/// What the store and its committer share.
+struct Shared {
+    options: Options,
+    /// Taken before `state` where both are needed.
+    head: Mutex<Head>,
+    state: RwLock<State>,
+    /// Room for waiting writes.
+    room: Semaphore,
+}
+
+/// The store. Clones are handles to the same one; the last to go closes it.
+#[derive(Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+impl Store {
+    /// Opens or creates a store.
+    pub fn open(options: Options) -> Result<Self, OpenError> {
+        if let Backend::Disk(path) = options.backend {
+            return Err(OpenError::Io {
+                path,
+                source: std::io::ErrorKind::Unsupported.into(),
+            });
+        }
+        let state = State::new(options.history_bytes_max);
+        let shared = Arc::new(Shared {
+            head: Mutex::new(Head::new(state.revision())),
+            state: RwLock::new(state),
+            room: Semaphore::new(permits(options.pending_bytes_max) as usize),
+            options,
+        });
+        Ok(Self { shared })
+    }
+
+    /// The durable version of an object.
+    pub fn get(&self, key: &Key) -> Option<Arc<Object>> {
+        self.shared
+            .state
+            .read()
+            .get(&key.resource, &key.namespace, &key.name)
+            .cloned()
+    }
+
+    /// The newest version, including writes still on their way to disk: the base of a
+    /// read-modify-write, never an answer to a reader.
+    pub fn head(&self, key: &Key) -> Option<Arc<Object>> {
+        self.shared.head.lock().get(key, || self.get(key))
+    }
+
+    /// All objects of a resource, or of one namespace of it, at one revision, in key order.
+    pub fn list(&self, resource: &str, namespace: Option<&str>) -> Listing {
+        self.shared.state.read().list(resource, namespace)
+    }
+
+    /// The same as it was at an older revision. A revision inside a transaction means all of it; one
+    /// that is not reached yet means the newest. [`Listing::revision`] says which it became.
+    pub fn list_at(&self, resource: &str, namespace: Option<&str>, revision: Revision) -> Result<Listing, Compacted> {
+        self.shared.state.read().list_at(resource, namespace, revision)
+    }
+
+    /// How many objects each resource has; resources without any are left out.
+    pub fn counts(&self) -> Vec<(Arc<str>, usize)> {
+        self.shared
+            .state
+            .read()
+            .counts()
+            .map(|(resource, count)| (Arc::clone(resource), count))
+            .collect()
+    }
+
+    /// The newest durable revision.
+    pub fn revision(&self) -> Revision {
+        self.shared.state.read().revision()
+    }
+
+    /// Forgets history up to and including a revision. Objects stay.
+    pub fn compact(&self, up_to: Revision) {
+        self.shared.state.write().compact(up_to);
+    }
+
+    /// The changes of a resource after a revision.
+    pub fn watch(&self, resource: &str, after: Revision) -> Result<Watch, Compacted> {
+        Watch::new(&self.shared, resource, after)
+    }
+
+    /// Does all of it or nothing. Returns when it is durable and visible. When the future is dropped
+    /// before that, it may or may not have happened.
+    pub async fn commit(&self, writes: Vec<Write>) -> Result<Commit, CommitError> {
+        let shared = &*self.shared;
+        let steps = prepare::steps(writes, self.revision(), shared.options.indexer);
+        let (bytes, max) = (prepare::weight(&steps), shared.options.transaction_bytes_max);
+        if bytes > max {
+            return Err(CommitError::TooLarge { bytes, max });
+        }
+        let weight = permits(bytes).min(permits(shared.options.pending_bytes_max));
+        let room = shared
+            .room
+            .acquire_many(weight)
+            .await
+            .map_err(|_| CommitError::Closed)?;
+        let (commit, done) = shared.submit(steps, bytes)?;
+        room.forget();
+        match done.await {
+            Ok(Ok(())) => Ok(commit),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(CommitError::Closed),
+        }
+    }
+}
+
+type Done = oneshot::Receiver<Result<(), CommitError>>;
+
+impl Shared {
+    fn submit(&self, steps: Vec<prepare::Step>, bytes: usize) -> Result<(Commit, Done), CommitError> {
+        let (done, receiver) = oneshot::channel();
+        let mut head = self.head.lock();
+        let accepted = head.accept(steps, &self.state.read())?;
+        let commit = Commit {
+            revision: accepted.revision,
+            objects: accepted.objects,
+        };
+        let transaction = Transaction {
+            events: accepted.events,
+            bytes,
+            done,
+        };
+        self.publish(&mut head, vec![transaction]);
+        Ok((commit, receiver))
+    }
+
+    fn publish(&self, head: &mut Head, transactions: Vec<Transaction>) {
+        for transaction in transactions {
+            let mut state = self.state.write();
+            for event in &transaction.events {
+                state.apply(event.clone());
+            }
+            head.settle(&transaction.events);
+            for event in &transaction.events {
+                state.bell(&event.object.key.resource).send_replace(());
+            }
+            self.room.add_permits(permits(transaction.bytes) as usize);
+            let _ = transaction.done.send(Ok(()));
+        }
+    }
+}
+
+fn permits(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX)
+}
