@@ -1,1 +1,122 @@
 //! Admission of every kind: request and view in, decision out; pure.
+//!
+//! [`admit`] fills in defaults, then judges the result by a table of [`Rule`]s. The same function
+//! answers inside the embedded API server and behind a webhook. An update is judged with defaults
+//! filled into both the new and the stored object, so re-applying a manifest changes nothing.
+
+mod command;
+mod decision;
+mod delivery;
+mod job;
+mod names;
+mod podgroup;
+mod queue;
+mod read;
+mod request;
+mod rule;
+
+pub use decision::{AccessReview, Decision, Refusal, Verdict};
+pub use request::{Operation, Request, User, View};
+pub use rule::{Class, Rule};
+
+use serde_json::Value;
+
+use rule::Case;
+
+/// The kinds that have rules or defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Command,
+    Job,
+    Pod,
+    PodGroup,
+    Queue,
+}
+
+impl Kind {
+    fn of(group: &str, resource: &str) -> Option<Self> {
+        match (group, resource) {
+            ("", "pods") => Some(Self::Pod),
+            ("batch.volcano.sh", "jobs") => Some(Self::Job),
+            ("bus.volcano.sh", "commands") => Some(Self::Command),
+            ("scheduling.volcano.sh", "podgroups") => Some(Self::PodGroup),
+            ("scheduling.volcano.sh", "queues") => Some(Self::Queue),
+            _ => None,
+        }
+    }
+
+    fn rules(self) -> &'static [&'static [Rule]] {
+        match self {
+            Self::Command => &[command::RULES],
+            Self::Job => &[job::RULES, delivery::RULES],
+            Self::Pod | Self::PodGroup => &[delivery::RULES],
+            Self::Queue => &[queue::RULES],
+        }
+    }
+
+    fn default(self, request: &Request<'_>, view: &dyn View, object: &mut Value) {
+        match self {
+            Self::Job => job::default(request.operation, object),
+            Self::PodGroup => podgroup::default(request, view, object),
+            Self::Queue => queue::default(request, object),
+            Self::Command | Self::Pod => {}
+        }
+    }
+}
+
+/// Every rule there is, each once.
+pub fn rules() -> impl Iterator<Item = &'static Rule> {
+    [command::RULES, delivery::RULES, job::RULES, queue::RULES]
+        .into_iter()
+        .flatten()
+}
+
+/// Whether [`admit`] has anything to say about a resource: lets a caller skip the rest early.
+pub fn concerns(group: &str, resource: &str) -> bool {
+    Kind::of(group, resource).is_some()
+}
+
+/// Decides one request.
+pub fn admit(request: &Request<'_>, view: &dyn View) -> Decision {
+    let allow = Decision {
+        object: None,
+        warnings: Vec::new(),
+        verdict: Verdict::Allow,
+    };
+    let Some(kind) = Kind::of(request.group, request.resource) else {
+        return allow;
+    };
+    // Subresources (status, binding) have one writer each and nothing to default.
+    let Some(came) = request.object.or(request.old).filter(|_| request.subresource.is_none()) else {
+        return allow;
+    };
+    // An object on its way out is only being let go: finalizers must come off whatever the rules say.
+    if request.operation == Operation::Update && !read::at(came, "/metadata/deletionTimestamp").is_null() {
+        return allow;
+    }
+    let filled = |object: &Value| {
+        let mut object = object.clone();
+        if request.operation != Operation::Delete {
+            kind.default(request, view, &mut object);
+        }
+        object
+    };
+    let object = filled(came);
+    let old = request.old.map(filled);
+    let case = Case {
+        request,
+        view,
+        object: &object,
+        old: old.as_ref(),
+    };
+    let mut verdict = rule::judge(kind.rules(), &case);
+    if kind == Kind::Command && verdict == Verdict::Allow {
+        verdict = command::review(&case);
+    }
+    let changed = request.operation != Operation::Delete && &object != came;
+    Decision {
+        object: changed.then_some(object),
+        warnings: Vec::new(),
+        verdict,
+    }
+}

@@ -1,0 +1,78 @@
+//! One table of cases for each kind: a request, and the rule that refuses it (or none).
+//!
+//! Every rule must have a case that it refuses and a case in which the same rule is met.
+
+#[path = "cases/support.rs"]
+mod support;
+
+#[path = "cases/delivery.rs"]
+mod delivery;
+#[path = "cases/job.rs"]
+mod job;
+#[path = "cases/queue.rs"]
+mod queue;
+
+use std::collections::BTreeSet;
+
+use support::Row;
+
+fn all() -> Vec<Row> {
+    let mut rows = job::rows();
+    rows.extend(queue::rows());
+    rows.extend(delivery::rows());
+    rows
+}
+
+#[test]
+fn every_case_ends_as_written() {
+    let failures: Vec<String> = all().iter().filter_map(support::mismatch).collect();
+    assert!(
+        failures.is_empty(),
+        "{} cases:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+}
+
+#[test]
+fn every_rule_has_a_case_that_breaks_it_and_one_that_meets_it() {
+    let rows = all();
+    let broken: BTreeSet<&str> = rows.iter().filter_map(|row| row.broken).collect();
+    let met: BTreeSet<&str> = rows
+        .iter()
+        .filter(|row| row.broken.is_none())
+        .map(|row| row.about)
+        .collect();
+    let known: BTreeSet<&str> = basalt_admission::rules().map(|rule| rule.id).collect();
+    let lacking: Vec<_> = known
+        .iter()
+        .filter(|id| !broken.contains(**id) || !met.contains(**id))
+        .collect();
+    assert!(
+        lacking.is_empty(),
+        "rules that lack a refuse or an accept case: {lacking:?}"
+    );
+    let unknown: Vec<_> = broken.union(&met).filter(|id| !known.contains(**id)).collect();
+    assert!(unknown.is_empty(), "cases about rules that do not exist: {unknown:?}");
+}
+
+#[test]
+fn rule_ids_are_unique_and_explained() {
+    let mut seen = BTreeSet::new();
+    for rule in basalt_admission::rules() {
+        assert!(seen.insert(rule.id), "{} appears twice", rule.id);
+        assert!(
+            rule.about.len() > 10 && !rule.operations.is_empty(),
+            "{} says nothing",
+            rule.id
+        );
+    }
+}
+
+#[test]
+fn every_refusal_names_the_object() {
+    for row in all().iter().filter(|row| row.broken.is_some()) {
+        let message = support::message(row);
+        assert!(message.contains(row.name), "{}: {message}", row.title);
+    }
+}
