@@ -1,1 +1,54 @@
 //! The promises, recomputed from raw objects; pure, and never with the engine.
+//!
+//! The auditor shares no arithmetic with what it checks: it reads JSON as a stranger would, so that
+//! one mistake cannot hide another. [`check`] looks once at a world at rest; an [`Auditor`] watches a
+//! world that moves and also knows what must never change.
+
+mod auditor;
+mod gang;
+mod job;
+mod node;
+mod objects;
+mod quantity;
+mod queue;
+mod read;
+mod request;
+
+pub use auditor::Auditor;
+pub use objects::Objects;
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// One broken promise.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Finding {
+    /// Id of the promise: `I1` no over-commit, `I2` gang, `I6` no lost or doubled pod, `I7` one bind,
+    /// `I8` closed queues are empty, `L1` status follows facts.
+    pub invariant: &'static str,
+    /// The object that it was found on: `Kind namespace/name`.
+    pub object: String,
+    /// What is, and what should be.
+    pub message: String,
+}
+
+impl Finding {
+    fn new(invariant: &'static str, kind: &str, object: &Value, message: String) -> Self {
+        Self {
+            invariant,
+            object: read::label(kind, object),
+            message,
+        }
+    }
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}: {}", self.invariant, self.object, self.message)
+    }
+}
+
+/// Everything that is wrong with a world at rest (nothing is about to happen by itself).
+pub fn check(objects: &Objects) -> Vec<Finding> {
+    Auditor::default().settled(objects)
+}

@@ -1,0 +1,67 @@
+//! The auditor with a memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::read::{meta, node_of};
+use crate::{Finding, Objects, gang, job, node, queue};
+
+/// Watches a world by successive sets of objects.
+///
+/// [`observe`](Self::observe) checks what must hold at every moment, [`settled`](Self::settled)
+/// also what must hold once nothing more happens by itself.
+#[derive(Clone, Debug, Default)]
+pub struct Auditor {
+    /// Node of each pod that was bound, by pod uid.
+    bound: BTreeMap<String, String>,
+    /// Groups that have been seen, by uid.
+    groups: BTreeSet<String>,
+    /// Those of them that had all they needed once.
+    whole: BTreeSet<String>,
+}
+
+impl Auditor {
+    /// What is wrong now.
+    pub fn observe(&mut self, objects: &Objects) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        let bound_to = self.binds(objects, &mut findings);
+        node::over_commit(objects, &bound_to, &mut findings);
+        job::doubled(objects, &mut findings);
+        gang::remember(objects, &mut self.groups, &mut self.whole);
+        findings.sort();
+        findings
+    }
+
+    /// What is wrong in a world at rest.
+    pub fn settled(&mut self, objects: &Objects) -> Vec<Finding> {
+        let mut findings = self.observe(objects);
+        gang::partial(objects, &self.whole, &mut findings);
+        job::orphaned_or_lost(objects, &mut findings);
+        queue::status(objects, &mut findings);
+        findings.sort();
+        findings
+    }
+
+    /// I7: a bind is final. Returns the nodes that got a pod since the last look.
+    fn binds(&mut self, objects: &Objects, findings: &mut Vec<Finding>) -> BTreeSet<String> {
+        let mut now = BTreeMap::new();
+        let mut fresh = BTreeSet::new();
+        for pod in &objects.pods {
+            let (uid, node) = (meta(pod, "uid"), node_of(pod));
+            let mut found = |message: String| findings.push(Finding::new("I7", "Pod", pod, message));
+            match self.bound.get(uid) {
+                Some(before) if before != node => {
+                    found(format!(
+                        "was bound to node {before:?} and is now on {node:?}: a bind is final"
+                    ));
+                }
+                None if !node.is_empty() => drop(fresh.insert(node.to_owned())),
+                _ => {}
+            }
+            if !node.is_empty() && now.insert(uid.to_owned(), node.to_owned()).is_some() {
+                found(format!("shares its uid {uid} with another pod"));
+            }
+        }
+        self.bound = now;
+        fresh
+    }
+}
