@@ -1,1 +1,43 @@
-//! Every custom resource as Rust types, well-known names, quantities, CRD yaml.
+//! Every custom resource as Rust types, well-known names, exact quantities and the CRD yaml.
+//!
+//! The wire format is Volcano's (v1.15.1) plus additive fields. Types follow Go's habit on the wire:
+//! an empty string, list or map is the same as an absent one, and is not written.
+
+#![expect(
+    clippy::duplicated_attributes,
+    reason = "each printer column of a CRD says its own type"
+)]
+
+pub mod command;
+pub mod crd;
+pub mod cronjob;
+pub mod duration;
+pub mod fraction;
+pub mod hypernode;
+pub mod job;
+pub mod jobflow;
+pub mod names;
+pub mod nodeshard;
+pub mod numatopology;
+pub mod podgroup;
+pub mod preserved;
+pub mod quantity;
+pub mod queue;
+pub mod reason;
+pub mod slim;
+
+mod schema;
+mod wire;
+
+pub use command::Command;
+pub use cronjob::CronJob;
+pub use hypernode::HyperNode;
+pub use job::Job;
+pub use jobflow::{JobFlow, JobTemplate};
+pub use nodeshard::NodeShard;
+pub use numatopology::Numatopology;
+pub use podgroup::PodGroup;
+pub use preserved::Preserved;
+pub use quantity::{Quantity, ResourceList};
+pub use queue::Queue;
+pub use reason::Reason;

@@ -1,0 +1,99 @@
+//! A share between 0 and 1 in decimal arithmetic: `0.29 × 100` is 29, not 28.999….
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::quantity::Quantity;
+
+const ONE: i128 = 1_000_000_000;
+
+/// A decimal number with nine places; the CRD holds it within 0 and 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fraction(Quantity);
+
+impl Fraction {
+    /// Wraps a decimal number; the range is the caller's to check, with [`Fraction::is_share`].
+    pub const fn new(value: Quantity) -> Self {
+        Self(value)
+    }
+
+    /// The number as an exact quantity.
+    pub const fn value(self) -> Quantity {
+        self.0
+    }
+
+    /// Whether it lies within 0 and 1.
+    pub fn is_share(self) -> bool {
+        (0..=ONE).contains(&self.0.nano())
+    }
+
+    /// The whole part of `count` times this share; nothing for a number outside 0 and 1.
+    pub fn floor_of(self, count: u64) -> u64 {
+        if !self.is_share() {
+            return 0;
+        }
+        let product = i128::from(count) * self.0.nano() / ONE;
+        u64::try_from(product).unwrap_or(u64::MAX)
+    }
+}
+
+impl fmt::Display for Fraction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.nano() as f64 / ONE as f64)
+    }
+}
+
+impl Serialize for Fraction {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.0.nano() as f64 / ONE as f64)
+    }
+}
+
+impl<'de> Deserialize<'de> for Fraction {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Quantity::deserialize(deserializer).map(Self)
+    }
+}
+
+impl JsonSchema for Fraction {
+    fn schema_name() -> Cow<'static, str> {
+        "Fraction".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number", "minimum": 0, "maximum": 1 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Fraction;
+
+    #[test]
+    fn whole_part_is_exact() {
+        let check = |text: &str, count: u64, expected: u64| {
+            let fraction: Fraction = serde_json::from_str(text).expect("a number");
+            assert_eq!(fraction.floor_of(count), expected, "{text} of {count}");
+        };
+        check("0.29", 100, 29);
+        check("0.57", 100, 57);
+        check("0.2", 4, 0);
+        check("0.2", 5, 1);
+        check("1", 7, 7);
+        check("0", 7, 0);
+        check("0.333333333", 3, 0);
+        check("1.5", 10, 0);
+        check("-0.5", 10, 0);
+    }
+
+    #[test]
+    fn wire_form_is_a_number() {
+        for text in ["0.29", "0.1", "1.0", "0.0", "0.333333333"] {
+            let fraction: Fraction = serde_json::from_str(text).expect("a number");
+            assert_eq!(serde_json::to_string(&fraction).expect("a number"), text);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Schemas of Kubernetes' own types inside ours: written out in full (a CRD may not refer elsewhere), without
+//! prose, with quantities as int-or-string and with the five fields of embedded metadata that survive pruning.
+
+use std::collections::BTreeSet;
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use crate::quantity;
+
+/// Pattern of a DNS-1123 subdomain.
+pub(crate) const DNS_SUBDOMAIN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
+/// Pattern of a DNS-1123 subdomain, or nothing at all.
+pub(crate) const DNS_SUBDOMAIN_OR_EMPTY: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$";
+/// Pattern of a DNS-1123 label, or nothing at all.
+pub(crate) const DNS_LABEL_OR_EMPTY: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$";
+
+/// For `#[schemars(schema_with = …)]`: the schema of a type of k8s-openapi, structural and compact.
+pub(crate) fn k8s<T: JsonSchema>(_: &mut SchemaGenerator) -> Schema {
+    let mut generator = SchemaSettings::openapi3().into_generator();
+    let root = generator.subschema_for::<T>();
+    let definitions = generator.take_definitions(false);
+    let mut open = BTreeSet::new();
+    let expanded = expand(root.as_value(), &definitions, &mut open);
+    Schema::try_from(expanded).unwrap_or_default()
+}
+
+/// Replaces references by what they refer to. `open` holds the names on the way down: a type that contains
+/// itself ends in an object that keeps whatever it is given.
+fn expand(schema: &Value, definitions: &Map<String, Value>, open: &mut BTreeSet<String>) -> Value {
+    let Value::Object(fields) = schema else {
+        return schema.clone();
+    };
+    if let Some(name) = fields
+        .get("$ref")
+        .and_then(Value::as_str)
+        .and_then(|path| path.rsplit('/').next())
+    {
+        return named(name, definitions, open);
+    }
+    let mut out = Map::new();
+    for (key, value) in fields {
+        let value = match (key.as_str(), value) {
+            // Prose would make up nine tenths of the CRD.
+            ("description" | "title", Value::String(_)) => continue,
+            ("properties", Value::Object(properties)) => properties
+                .iter()
+                .map(|(name, property)| (name.clone(), expand(property, definitions, open)))
+                .collect::<Map<_, _>>()
+                .into(),
+            ("items" | "additionalProperties", nested) => expand(nested, definitions, open),
+            (_, plain) => plain.clone(),
+        };
+        out.insert(key.clone(), value);
+    }
+    Value::Object(out)
+}
+
+fn named(name: &str, definitions: &Map<String, Value>, open: &mut BTreeSet<String>) -> Value {
+    if name.ends_with(".api.resource.Quantity") {
+        return json!({ "x-kubernetes-int-or-string": true, "pattern": quantity::PATTERN });
+    }
+    if name.ends_with(".util.intstr.IntOrString") {
+        return json!({ "x-kubernetes-int-or-string": true });
+    }
+    if name.ends_with(".meta.v1.ObjectMeta") {
+        return embedded_metadata();
+    }
+    if !open.insert(name.to_owned()) {
+        return json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    }
+    let expanded = definitions
+        .get(name)
+        .map_or(Value::Null, |definition| expand(definition, definitions, open));
+    open.remove(name);
+    expanded
+}
+
+/// Metadata inside a template.
+fn embedded_metadata() -> Value {
+    let text_map = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+    json!({
+        "type": "object",
+        "properties": {
+            "annotations": text_map,
+            "finalizers": { "type": "array", "items": { "type": "string" } },
+            "labels": text_map,
+            "name": { "type": "string" },
+            "namespace": { "type": "string" },
+        }
+    })
+}
+
+/// For a patch of a JobSpec: the same fields, with nothing demanded and nothing filled in.
+pub(crate) fn partial_job_spec(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = <crate::job::JobSpec as JsonSchema>::json_schema(generator).to_value();
+    relax(&mut schema);
+    Schema::try_from(schema).unwrap_or_default()
+}
+
+/// Takes `default`, `required` and `minItems` out of a schema and all schemas inside.
+fn relax(schema: &mut Value) {
+    let Value::Object(fields) = schema else { return };
+    for keyword in ["default", "required", "minItems"] {
+        fields.remove(keyword);
+    }
+    for_each_child(fields, relax);
+}
+
+/// Calls `visit` on every schema directly inside this one.
+pub(crate) fn for_each_child(fields: &mut Map<String, Value>, mut visit: impl FnMut(&mut Value)) {
+    if let Some(Value::Object(properties)) = fields.get_mut("properties") {
+        properties.values_mut().for_each(&mut visit);
+    }
+    for keyword in ["items", "additionalProperties"] {
+        if let Some(nested) = fields.get_mut(keyword) {
+            visit(nested);
+        }
+    }
+}
