@@ -1,0 +1,227 @@
+//! The thin part around the state machine: two watches in, a bounded number of requests out.
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, Stream, StreamExt};
+use k8s_openapi::api::core::v1::{Event as PodEvent, EventSource, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Client, ResourceExt};
+use tracing::{debug, warn};
+
+use super::FakeOptions;
+use super::kubelet::{Action, Event, FakeKubelet, Millis, Outcome, PodRef, Rules, Target};
+use super::wire::{self, SlimNode, SlimPod};
+use crate::NodeError;
+
+/// How long the loop may sleep when nothing is due; any bound will do.
+const SLEEP_MAX: Duration = Duration::from_mins(1);
+/// How long a shutdown waits for requests on their way.
+const FINISH_MAX: Duration = Duration::from_secs(2);
+/// How many watch events are taken in before the next requests leave.
+const EVENTS_PER_TURN: usize = 256;
+
+/// Serves every node labelled `basalt.sh/fake=true` until `shutdown` resolves.
+///
+/// Requests on their way at that moment are finished; the rest is found again at the next start.
+pub async fn run(client: Client, options: FakeOptions, shutdown: impl Future<Output = ()>) -> Result<(), NodeError> {
+    let mut shutdown = pin!(shutdown);
+    let mut pods = pin!(pod_events(&client));
+    let mut nodes = pin!(node_events(&client));
+    let mut kubelet = FakeKubelet::new(Rules {
+        defaults: options.defaults,
+        orphan_grace: options
+            .orphan_grace
+            .map(|grace| Millis::try_from(grace.as_millis()).unwrap_or(Millis::MAX)),
+    });
+    let requests_max = options.requests_in_flight.max(1);
+    let mut requests = FuturesUnordered::new();
+    loop {
+        while requests.len() < requests_max
+            && let Some(action) = kubelet.take(now())
+        {
+            requests.push(request(&client, action));
+        }
+        let busy = requests.len() >= requests_max;
+        tokio::select! {
+            () = &mut shutdown => break,
+            event = pods.next() => {
+                take_in(&mut kubelet, event.ok_or(NodeError::WatchEnded("pods"))?, pods.as_mut());
+            }
+            event = nodes.next() => {
+                take_in(&mut kubelet, event.ok_or(NodeError::WatchEnded("nodes"))?, nodes.as_mut());
+            }
+            Some((target, outcome)) = requests.next() => kubelet.apply(now(), Event::Done(target, outcome)),
+            () = tokio::time::sleep(sleep_for(kubelet.next_due())), if !busy => {}
+        }
+    }
+    let finish = async { while requests.next().await.is_some() {} };
+    if tokio::time::timeout(FINISH_MAX, finish).await.is_err() {
+        debug!("fake kubelet: left before all requests were answered");
+    }
+    Ok(())
+}
+
+/// Applies an event and those that are already there behind it.
+fn take_in(kubelet: &mut FakeKubelet, first: Option<Event>, mut more: impl Stream<Item = Option<Event>> + Unpin) {
+    let mut next = Some(first);
+    for _ in 0..EVENTS_PER_TURN {
+        match next {
+            Some(Some(event)) => kubelet.apply(now(), event),
+            Some(None) => {}
+            None => return,
+        }
+        next = more.next().now_or_never().flatten();
+    }
+    if let Some(Some(event)) = next {
+        kubelet.apply(now(), event);
+    }
+}
+
+fn now() -> Millis {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+fn sleep_for(due: Option<Millis>) -> Duration {
+    let millis = due.map_or(Millis::MAX, |due| due.saturating_sub(now()));
+    Duration::from_millis(u64::try_from(millis).unwrap_or(0)).min(SLEEP_MAX)
+}
+
+fn pod_events(client: &Client) -> impl Stream<Item = Option<Event>> + use<> {
+    let api: Api<SlimPod> = Api::all_with(client.clone(), &wire::pod_resource());
+    // Pods that are not bound are nobody's here.
+    watcher(api, watcher::Config::default().fields("spec.nodeName!="))
+        .default_backoff()
+        .map(|event| match event {
+            Ok(watcher::Event::Init) => Some(Event::PodsRelisting),
+            Ok(watcher::Event::InitDone) => Some(Event::PodsListed),
+            Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod)) => {
+                wire::pod_facts(pod).map(|facts| Event::PodApplied(Box::new(facts)))
+            }
+            Ok(watcher::Event::Delete(pod)) => pod.metadata.uid.map(Event::PodDeleted),
+            Err(error) => {
+                warn!(%error, "fake kubelet: the watch on pods failed; trying again");
+                None
+            }
+        })
+}
+
+fn node_events(client: &Client) -> impl Stream<Item = Option<Event>> + use<> {
+    let api: Api<SlimNode> = Api::all_with(client.clone(), &wire::node_resource());
+    watcher(api, watcher::Config::default())
+        .default_backoff()
+        .map(|event| match event {
+            Ok(watcher::Event::Init) => Some(Event::NodesRelisting),
+            Ok(watcher::Event::InitDone) => Some(Event::NodesListed),
+            Ok(watcher::Event::Apply(node) | watcher::Event::InitApply(node)) => {
+                wire::node_facts(node).map(Event::NodeApplied)
+            }
+            Ok(watcher::Event::Delete(node)) => Some(Event::NodeDeleted(node.name_any())),
+            Err(error) => {
+                warn!(%error, "fake kubelet: the watch on nodes failed; trying again");
+                None
+            }
+        })
+}
+
+async fn request(client: &Client, action: Action) -> (Target, Outcome) {
+    let target = action.target();
+    let result = match action {
+        Action::PatchPod { pod, patch, warnings } => {
+            for warning in warnings {
+                warn_owner(client, &pod, warning).await;
+            }
+            let patch = Patch::Strategic(patch);
+            pods(client, &pod)
+                .patch_status(&pod.name, &PatchParams::default(), &patch)
+                .await
+                .map(drop)
+        }
+        Action::DeletePod(pod) => {
+            let precondition = Preconditions {
+                uid: Some(pod.uid.to_string()),
+                resource_version: None,
+            };
+            let params = DeleteParams::default().grace_period(0).preconditions(precondition);
+            pods(client, &pod).delete(&pod.name, &params).await.map(drop)
+        }
+        Action::PatchNode { name, labels, status } => patch_node(client, &name, labels, status).await,
+    };
+    (target, outcome(result))
+}
+
+fn outcome(result: Result<(), kube::Error>) -> Outcome {
+    match result {
+        Ok(()) => Outcome::Done,
+        Err(kube::Error::Api(status)) if status.code == 404 => Outcome::Gone,
+        // Another pod of the same name: the watch will tell.
+        Err(kube::Error::Api(status)) if status.code == 409 => {
+            debug!(message = status.message, "fake kubelet: conflict; trying again");
+            Outcome::Failed
+        }
+        Err(error) => {
+            warn!(%error, "fake kubelet: a request failed; trying again");
+            Outcome::Failed
+        }
+    }
+}
+
+fn pods(client: &Client, pod: &PodRef) -> Api<SlimPod> {
+    Api::namespaced_with(client.clone(), &pod.namespace, &wire::pod_resource())
+}
+
+async fn patch_node(
+    client: &Client,
+    name: &str,
+    labels: Option<serde_json::Value>,
+    status: serde_json::Value,
+) -> Result<(), kube::Error> {
+    let nodes: Api<SlimNode> = Api::all_with(client.clone(), &wire::node_resource());
+    let params = PatchParams::default();
+    if let Some(labels) = labels {
+        nodes.patch(name, &params, &Patch::Merge(labels)).await?;
+    }
+    nodes
+        .patch_status(name, &params, &Patch::Strategic(status))
+        .await
+        .map(drop)
+}
+
+/// Tells the pod's owner what was ignored; if that fails, the pod runs all the same.
+async fn warn_owner(client: &Client, pod: &PodRef, message: String) {
+    let time = Time(jiff::Timestamp::now());
+    let event = PodEvent {
+        metadata: kube::core::ObjectMeta {
+            generate_name: Some(format!("{}.", pod.name)),
+            namespace: Some(pod.namespace.to_string()),
+            ..Default::default()
+        },
+        involved_object: ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Pod".to_owned()),
+            namespace: Some(pod.namespace.to_string()),
+            name: Some(pod.name.clone()),
+            uid: Some(pod.uid.to_string()),
+            ..Default::default()
+        },
+        type_: Some("Warning".to_owned()),
+        reason: Some("InvalidAnnotation".to_owned()),
+        message: Some(message),
+        source: Some(EventSource {
+            component: Some("basalt-fake-kubelet".to_owned()),
+            host: None,
+        }),
+        first_timestamp: Some(time.clone()),
+        last_timestamp: Some(time),
+        count: Some(1),
+        ..Default::default()
+    };
+    let events: Api<PodEvent> = Api::namespaced(client.clone(), &pod.namespace);
+    if let Err(error) = events.create(&PostParams::default(), &event).await {
+        warn!(%error, pod = pod.name, "fake kubelet: a warning event could not be written");
+    }
+}
