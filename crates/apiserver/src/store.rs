@@ -14,21 +14,29 @@
 //! - No clock, no randomness: with [`Backend::Memory`] there is no thread either, and a commit is
 //!   done when the first poll of its future returns.
 
-#![expect(dead_code, reason = "the disk backend uses it, with the next commit")]
-
+mod committer;
+mod folder;
 mod head;
+mod log;
 mod model;
 mod prepare;
+mod reclaim;
+mod record;
+mod replay;
 mod state;
 mod watch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Condvar, Mutex, RwLock};
+use smallvec::SmallVec;
 use tokio::sync::{Semaphore, oneshot};
 
+use folder::Folder;
 use head::{Head, Transaction};
+use log::Log;
 pub use model::{
     Commit, CommitError, Compacted, Draft, Event, EventKind, Expect, FIRST_REVISION, Facets, Indexer, Key, Listing,
     Object, OpenError, Revision, Write,
@@ -38,6 +46,10 @@ pub use watch::Watch;
 
 /// The unit in which waiting writes are counted against [`Options::pending_bytes_max`].
 const PERMIT_BYTES: usize = 1024;
+/// No transaction is larger, whatever the options say.
+const TRANSACTION_BYTES_LIMIT: usize = 1 << 30;
+/// How many writes are made visible in one hold of the lock (a larger transaction is one hold).
+const SHOWN_AT_ONCE: usize = 64;
 
 /// Where the store keeps its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,11 +91,13 @@ impl Options {
     }
 }
 
-/// What the store and its committer share.
+/// What the store, its committer and its watchers share.
 struct Shared {
     options: Options,
     /// Taken before `state` where both are needed.
     head: Mutex<Head>,
+    /// Rings when there is something for the committer to do.
+    work: Condvar,
     state: RwLock<State>,
     /// Room for waiting writes.
     room: Semaphore,
@@ -93,25 +107,48 @@ struct Shared {
 #[derive(Clone)]
 pub struct Store {
     shared: Arc<Shared>,
+    /// Shared by the clones, but not by the committer: it ends when they are gone.
+    committer: Arc<Committer>,
 }
 
 impl Store {
-    /// Opens or creates a store.
-    pub fn open(options: Options) -> Result<Self, OpenError> {
-        if let Backend::Disk(path) = options.backend {
-            return Err(OpenError::Io {
-                path,
-                source: std::io::ErrorKind::Unsupported.into(),
-            });
-        }
-        let state = State::new(options.history_bytes_max);
+    /// Opens or creates a store. What is in it is read completely and checked.
+    pub fn open(mut options: Options) -> Result<Self, OpenError> {
+        // Lengths are 32 bits wide in the log.
+        options.transaction_bytes_max = options.transaction_bytes_max.min(TRANSACTION_BYTES_LIMIT);
+        let (log, state) = match &options.backend {
+            Backend::Memory => (None, State::new(options.history_bytes_max)),
+            Backend::Disk(path) => {
+                let (folder, condition) = Folder::open(path)?;
+                let (log, state) = Log::open(folder, condition, &options)?;
+                (Some(log), state)
+            }
+        };
+        Self::start(options, log, state)
+    }
+
+    fn start(options: Options, log: Option<Log>, state: State) -> Result<Self, OpenError> {
         let shared = Arc::new(Shared {
             head: Mutex::new(Head::new(state.revision())),
+            work: Condvar::new(),
             state: RwLock::new(state),
             room: Semaphore::new(permits(options.pending_bytes_max) as usize),
             options,
         });
-        Ok(Self { shared })
+        let thread = match log {
+            Some(log) => Some(committer::spawn(&shared, log)?),
+            None => None,
+        };
+        let committer = Arc::new(Committer {
+            shared: Arc::clone(&shared),
+            thread: Mutex::new(thread),
+        });
+        Ok(Self { shared, committer })
+    }
+
+    /// Takes no more writes, finishes those that wait, and lets go of the folder. Reading goes on.
+    pub fn close(&self) {
+        self.committer.close();
     }
 
     /// The durable version of an object.
@@ -180,7 +217,7 @@ impl Store {
             .acquire_many(weight)
             .await
             .map_err(|_| CommitError::Closed)?;
-        let (commit, done) = shared.submit(steps, bytes)?;
+        let (commit, done) = shared.submit(steps, bytes, weight)?;
         room.forget();
         match done.await {
             Ok(Ok(())) => Ok(commit),
@@ -193,7 +230,7 @@ impl Store {
 type Done = oneshot::Receiver<Result<(), CommitError>>;
 
 impl Shared {
-    fn submit(&self, steps: Vec<prepare::Step>, bytes: usize) -> Result<(Commit, Done), CommitError> {
+    fn submit(&self, steps: Vec<prepare::Step>, bytes: usize, permits: u32) -> Result<(Commit, Done), CommitError> {
         let (done, receiver) = oneshot::channel();
         let mut head = self.head.lock();
         let accepted = head.accept(steps, &self.state.read())?;
@@ -204,25 +241,103 @@ impl Shared {
         let transaction = Transaction {
             events: accepted.events,
             bytes,
+            permits,
             done,
         };
-        self.publish(&mut head, vec![transaction]);
+        match self.options.backend {
+            Backend::Memory => {
+                let batch = [transaction];
+                self.show(&batch);
+                head.settle(&batch);
+                self.answer(batch);
+            }
+            Backend::Disk(_) => {
+                head.queue.push_back(transaction);
+                drop(head);
+                self.work.notify_one();
+            }
+        }
         Ok((commit, receiver))
     }
 
-    fn publish(&self, head: &mut Head, transactions: Vec<Transaction>) {
-        for transaction in transactions {
+    /// Makes a batch visible and wakes its watchers.
+    fn show(&self, batch: &[Transaction]) {
+        let mut rest = batch;
+        while !rest.is_empty() {
+            // Readers get in between, but never between the writes of one transaction.
+            let mut touched: SmallVec<[&Arc<str>; 4]> = SmallVec::new();
+            let mut bells: SmallVec<[Arc<watch::Bell>; 4]> = SmallVec::new();
             let mut state = self.state.write();
-            for event in &transaction.events {
-                state.apply(event.clone());
+            let mut shown = 0;
+            while let Some((transaction, later)) = rest.split_first().filter(|_| shown < SHOWN_AT_ONCE) {
+                rest = later;
+                shown += transaction.events.len().max(1);
+                for event in &transaction.events {
+                    state.apply(event.clone());
+                    if !touched.contains(&&event.object.key.resource) {
+                        touched.push(&event.object.key.resource);
+                    }
+                }
             }
-            head.settle(&transaction.events);
-            for event in &transaction.events {
-                state.bell(&event.object.key.resource).send_replace(());
+            bells.extend(touched.into_iter().map(|resource| Arc::clone(state.bell(resource))));
+            drop(state);
+            for bell in bells {
+                bell.send_replace(());
             }
-            self.room.add_permits(permits(transaction.bytes) as usize);
-            let _ = transaction.done.send(Ok(()));
         }
+    }
+
+    /// Answers the writers of a batch that is visible. Not under the lock of the head, except where
+    /// nobody waits yet: waking a writer can drop the last handle, and closing takes that lock.
+    fn answer(&self, batch: impl IntoIterator<Item = Transaction>) {
+        let permits = batch.into_iter().map(|transaction| {
+            // A writer that no longer waits is not an error.
+            let _ = transaction.done.send(Ok(()));
+            transaction.permits as usize
+        });
+        self.room.add_permits(permits.sum());
+    }
+
+    /// The disk failed: nothing of what waits happens, and nothing more is taken.
+    fn fail(&self, batch: Vec<Transaction>, what: &str) {
+        tracing::error!(
+            error = what,
+            "the store cannot write to its disk and refuses writes from now on"
+        );
+        let error = CommitError::Io(Arc::from(what));
+        let waiting = self.head.lock().refuse(error.clone());
+        let permits = batch.into_iter().chain(waiting).map(|transaction| {
+            let _ = transaction.done.send(Err(error.clone()));
+            transaction.permits as usize
+        });
+        // Those who wait for room get in, and get their refusal.
+        self.room.add_permits(permits.sum());
+    }
+}
+
+/// The thread that writes, for as long as there are handles to the store.
+struct Committer {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Committer {
+    fn close(&self) {
+        self.shared.head.lock().refusal.get_or_insert(CommitError::Closed);
+        self.shared.work.notify_all();
+        let Some(thread) = self.thread.lock().take() else {
+            return;
+        };
+        // Waking a writer can drop the last handle on the committer's own thread.
+        if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
+            tracing::error!("the store's committer panicked");
+        }
+    }
+}
+
+impl Drop for Committer {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

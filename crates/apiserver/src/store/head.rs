@@ -14,8 +14,9 @@ use super::state::State;
 /// A transaction whose conditions held, waiting for the disk.
 pub(super) struct Transaction {
     pub(super) events: Vec<Event>,
-    /// Its weight against the limits of batch and queue.
     pub(super) bytes: usize,
+    /// What it takes of the room for waiting writes.
+    pub(super) permits: u32,
     pub(super) done: oneshot::Sender<Result<(), CommitError>>,
 }
 
@@ -135,9 +136,9 @@ impl Head {
         Ok(())
     }
 
-    /// These events are visible now: the overlay need not hold them, unless it holds newer ones.
-    pub(super) fn settle(&mut self, events: &[Event]) {
-        for event in events {
+    /// These are visible now: the overlay need not hold them, unless it holds newer ones.
+    pub(super) fn settle(&mut self, batch: &[Transaction]) {
+        for event in batch.iter().flat_map(|transaction| &transaction.events) {
             if self
                 .overlay
                 .get(&event.object.key)

@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use tokio::sync::watch;
-
 use super::model::{Compacted, Event, EventKind, FIRST_REVISION, Listing, Object, Revision};
+use super::watch::Bell;
 
 /// What an event costs in memory beyond its body and key: the event, the object, map nodes.
-const EVENT_OVERHEAD: usize = 256;
+pub(super) const EVENT_OVERHEAD: usize = 256;
 
 type Names = BTreeMap<Arc<str>, Arc<Object>>;
 
@@ -17,11 +16,14 @@ pub(super) struct Table {
     /// Namespace → name → object; no empty inner maps.
     objects: BTreeMap<Arc<str>, Names>,
     count: usize,
-    /// Oldest first; complete for every revision above `floor`.
+    /// Oldest first.
     history: VecDeque<Event>,
+    /// The revision of the newest event that is no longer in `history`.
+    forgotten: Revision,
+    /// The end of that event's transaction.
     floor: Revision,
     /// Rings after every change of this resource, and of no other.
-    bell: Arc<watch::Sender<()>>,
+    bell: Arc<Bell>,
 }
 
 impl Table {
@@ -30,8 +32,9 @@ impl Table {
             objects: BTreeMap::new(),
             count: 0,
             history: VecDeque::new(),
+            forgotten: 0,
             floor: 0,
-            bell: Arc::new(watch::Sender::new(())),
+            bell: Arc::new(Bell::new(())),
         }
     }
 
@@ -146,9 +149,8 @@ impl State {
             .after(revision)
             .checked_sub(1)
             .and_then(|at| table.history.get(at));
-        let revision = last
-            .map_or(revision, |event| event.complete.max(revision))
-            .min(self.revision);
+        let complete = last.map_or(table.floor, |event| event.complete);
+        let revision = revision.max(complete).min(self.revision);
         // Oldest last, so that the oldest undone change decides what was there.
         let undone: BTreeMap<(&str, &str), Option<&Arc<Object>>> = (table.history.range(table.after(revision)..).rev())
             .map(|event| {
@@ -168,28 +170,19 @@ impl State {
         Ok(Listing { revision, objects })
     }
 
-    /// Whether every change of `resource` after `revision` is still known.
+    /// Whether every change of `resource` after `revision` is known.
     pub(super) fn retained(&self, resource: &str, revision: Revision) -> Result<(), Compacted> {
-        let oldest = self
-            .tables
-            .get(resource)
-            .map_or(self.compacted, |table| table.floor.max(self.compacted));
-        if revision < oldest {
-            Err(Compacted {
-                requested: revision,
-                oldest,
-            })
-        } else {
-            Ok(())
-        }
+        let forgotten = self.tables.get(resource).map_or(0, |table| table.forgotten);
+        since(revision, forgotten.max(self.compacted))
     }
 
-    /// Up to `count` events after `revision`.
+    /// Up to `count` events after `revision`. A watch that has seen every event of its resource so far
+    /// goes on, also when events of others have been compacted since.
     pub(super) fn events(&self, resource: &str, revision: Revision, count: usize) -> Result<Vec<Event>, Compacted> {
-        self.retained(resource, revision)?;
         let Some(table) = self.tables.get(resource) else {
             return Ok(Vec::new());
         };
+        since(revision, table.forgotten)?;
         Ok(table
             .history
             .range(table.after(revision)..)
@@ -199,7 +192,7 @@ impl State {
     }
 
     /// The bell of a resource, which need not have objects yet.
-    pub(super) fn bell(&mut self, resource: &str) -> &Arc<watch::Sender<()>> {
+    pub(super) fn bell(&mut self, resource: &str) -> &Arc<Bell> {
         &self.table(resource).bell
     }
 
@@ -231,8 +224,8 @@ impl State {
             && let Some(event) = table.history.pop_front()
         {
             self.history_bytes = self.history_bytes.saturating_sub(cost(&event));
-            // With its first part a transaction is forgotten whole: nobody may see the rest alone.
-            table.floor = table.floor.max(event.complete);
+            table.forgotten = event.revision;
+            table.floor = event.complete;
         }
         true
     }
@@ -254,7 +247,7 @@ impl State {
         self.tables.entry(resource).or_insert_with(Table::new).insert(object);
     }
 
-    /// Puts an event in place whose effect is already there: what replay found.
+    /// Puts an event in place whose effect is already there; replay has kept to the limit.
     pub(super) fn restore_event(&mut self, event: Event) {
         let resource = Arc::clone(&event.object.key.resource);
         self.history_bytes += cost(&event);
@@ -264,7 +257,6 @@ impl State {
             .history
             .push_back(event);
         self.order.push_back(resource);
-        while self.history_bytes > self.history_bytes_max && self.forget_oldest() {}
     }
 
     /// Sets what replay found about the whole.
@@ -276,7 +268,16 @@ impl State {
     /// History of this resource is complete only above `floor`.
     pub(super) fn restore_floor(&mut self, resource: &str, floor: Revision) {
         let table = self.table(resource);
-        table.floor = table.floor.max(floor);
+        table.forgotten = floor;
+        table.floor = floor;
+    }
+}
+
+fn since(requested: Revision, oldest: Revision) -> Result<(), Compacted> {
+    if requested < oldest {
+        Err(Compacted { requested, oldest })
+    } else {
+        Ok(())
     }
 }
 

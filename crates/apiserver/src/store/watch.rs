@@ -11,6 +11,9 @@ use super::model::{Compacted, Event, Revision};
 /// How many events one call hands out, so that a reader far behind holds the lock for a bounded time.
 const EVENTS_MAX: usize = 1024;
 
+/// Rings when a resource changes.
+pub(super) type Bell = watch::Sender<()>;
+
 /// The changes of one resource after a revision, each once and in order.
 pub struct Watch {
     shared: Arc<Shared>,
