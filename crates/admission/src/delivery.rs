@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::names;
+use basalt_api::names;
 use serde_json::Value;
 
 use crate::queue;

@@ -8,7 +8,6 @@ mod command;
 mod decision;
 mod delivery;
 mod job;
-mod names;
 mod podgroup;
 mod queue;
 mod read;

@@ -1,6 +1,6 @@
 //! PodGroups: the queue that is filled in. What must hold is the delivery's.
 
-use crate::names;
+use basalt_api::names;
 use serde_json::{Value, json};
 
 use crate::read::{annotation, set, text};

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use basalt_api::names;
 use serde_json::{Value, json};
 
-use crate::names;
 use crate::read::{absent_or_zero, annotation, at, set, text};
 use crate::request::Operation::{Create, Delete, Update};
 use crate::request::{Request, View};

@@ -136,5 +136,13 @@ mod tests {
         fn never_panics(text in "\\PC*") {
             parse_text(&text);
         }
+
+        #[test]
+        fn agrees_with_the_wire_type(mantissa in 0_u32..1_000_000, suffix in prop::sample::select(vec!["m", "", "k", "M", "G", "Ki", "Mi", "Gi"])) {
+            let text = format!("{mantissa}{suffix}");
+            let ours = parse_text(&text);
+            let theirs = basalt_api::Quantity::parse(&text).ok().and_then(|quantity| quantity.milli().ok());
+            prop_assert_eq!(ours.map(|nano| nano / 1_000_000), theirs.map(i128::from));
+        }
     }
 }

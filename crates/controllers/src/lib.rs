@@ -6,5 +6,11 @@
 //! a crash after any change loses nothing: the next call sees what was done and does the rest.
 
 pub mod change;
+pub mod job;
+pub mod podgroup;
+pub mod queue;
+
+mod object;
+mod usage;
 
 pub use change::{Change, EventType, Outcome, Target};

@@ -1,7 +1,7 @@
 //! What is filled in. The same on create and on update: `tasks` is replaced as a whole by whoever
 //! re-applies a manifest, and must come out as it was stored.
 
-use crate::names;
+use basalt_api::names;
 use serde_json::{Value, json};
 
 use super::{task_min, total};

@@ -1,0 +1,214 @@
+//! Counting a Job's pods by task and index.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use basalt_api::Job;
+use basalt_api::job::{Iteration, TaskSpec};
+use basalt_api::names;
+use basalt_api::slim::{Pod, PodPhase};
+
+use crate::object;
+
+/// Pods by what they do. A pod that is being deleted is terminating, whatever its phase.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) pending: i32,
+    pub(crate) running: i32,
+    pub(crate) succeeded: i32,
+    pub(crate) failed: i32,
+    pub(crate) unknown: i32,
+    pub(crate) terminating: i32,
+}
+
+impl Tally {
+    fn count(&mut self, pod: &Pod) {
+        let counter = match pod.phase() {
+            _ if pod.is_deleting() => &mut self.terminating,
+            PodPhase::Pending => &mut self.pending,
+            PodPhase::Running => &mut self.running,
+            PodPhase::Succeeded => &mut self.succeeded,
+            PodPhase::Failed => &mut self.failed,
+            PodPhase::Unknown => &mut self.unknown,
+        };
+        *counter = counter.saturating_add(1);
+    }
+
+    /// Counters that Kubernetes has a pod phase for, without the zeros.
+    pub(crate) fn phases(&self) -> BTreeMap<String, i32> {
+        let all = [
+            ("Pending", self.pending),
+            ("Running", self.running),
+            ("Succeeded", self.succeeded),
+            ("Failed", self.failed),
+            ("Unknown", self.unknown),
+        ];
+        all.into_iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(phase, count)| (phase.to_owned(), count))
+            .collect()
+    }
+}
+
+/// The wanted pods of one task that exist.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TaskCensus<'a> {
+    pub(crate) present: BTreeMap<u32, &'a Pod>,
+    pub(crate) tally: Tally,
+    /// Succeeded, or running with all containers ready.
+    pub(crate) ready: i32,
+}
+
+/// All pods of a Job.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Census<'a> {
+    /// In the order of `spec.tasks`.
+    pub(crate) tasks: Vec<TaskCensus<'a>>,
+    /// Sum over the wanted pods; terminating includes the unwanted ones.
+    pub(crate) tally: Tally,
+    /// Own pods that nobody wants: index beyond replicas, highest first, or a task that is gone.
+    pub(crate) surplus: Vec<&'a Pod>,
+    /// Names that pods of others hold.
+    held: BTreeSet<&'a str>,
+}
+
+impl<'a> Census<'a> {
+    /// Counts. The place of a pod is in its name, which nobody can change.
+    pub(crate) fn of(job: &Job, uid: &str, pods: &[&'a Pod]) -> Self {
+        let name = job.metadata.name.as_deref().unwrap_or_default();
+        let mut places = BTreeMap::new();
+        for (place, task) in job.spec.tasks.iter().enumerate() {
+            places.entry(task.name.as_str()).or_insert((place, wanted(task)));
+        }
+        let mut census = Self {
+            tasks: vec![TaskCensus::default(); job.spec.tasks.len()],
+            ..Self::default()
+        };
+        let mut surplus = BTreeMap::new();
+        for pod in pods {
+            let pod_name = pod.metadata.name.as_deref().unwrap_or_default();
+            if object::controller(&pod.metadata).is_none_or(|owner| owner.uid != uid) {
+                census.held.insert(pod_name);
+                continue;
+            }
+            let Some((task, index)) = split(name, pod_name) else {
+                continue;
+            };
+            match places.get(task) {
+                Some((place, replicas)) if index < *replicas => census.count(*place, index, pod),
+                found => {
+                    let place = found.map_or(usize::MAX, |(place, _)| *place);
+                    census.tally.terminating += i32::from(pod.is_deleting());
+                    surplus.insert((place, std::cmp::Reverse(index), pod_name), *pod);
+                }
+            }
+        }
+        census.surplus = surplus.into_values().collect();
+        census
+    }
+
+    fn count(&mut self, place: usize, index: u32, pod: &'a Pod) {
+        self.tally.count(pod);
+        if let Some(task) = self.tasks.get_mut(place) {
+            task.tally.count(pod);
+            task.ready += i32::from(is_ready(pod));
+            task.present.insert(index, pod);
+        }
+    }
+
+    /// All own pods, wanted or not.
+    pub(crate) fn own(&self) -> impl Iterator<Item = &'a Pod> {
+        self.tasks
+            .iter()
+            .flat_map(|task| task.present.values().copied())
+            .chain(self.surplus.iter().copied())
+    }
+
+    /// Whether the tasks that this one waits for are up.
+    pub(crate) fn may_start(&self, job: &Job, task: &TaskSpec) -> bool {
+        let Some(depends) = task.depends_on.as_ref().filter(|depends| !depends.name.is_empty()) else {
+            return true;
+        };
+        let up = |name: &String| {
+            let mut pairs = job.spec.tasks.iter().zip(&self.tasks);
+            pairs
+                .find(|(other, _)| other.name == *name)
+                .is_none_or(|(other, counted)| counted.ready >= task_min(other))
+        };
+        match depends.iteration {
+            Some(Iteration::Any) => depends.name.iter().any(up),
+            Some(Iteration::All) | None => depends.name.iter().all(up),
+        }
+    }
+}
+
+impl TaskCensus<'_> {
+    /// Indices without a pod, lowest first. A name that another's pod holds is left until it is free.
+    pub(crate) fn missing<'b>(
+        &'b self,
+        task: &'b TaskSpec,
+        census: &'b Census<'_>,
+        job: &'b Job,
+    ) -> impl Iterator<Item = u32> + 'b {
+        let name = job.metadata.name.as_deref().unwrap_or_default();
+        let free = move |index: &u32| {
+            census.held.is_empty() || !census.held.contains(names::job_pod(name, &task.name, *index).as_str())
+        };
+        (0..wanted(task))
+            .filter(|index| !self.present.contains_key(index))
+            .filter(free)
+    }
+}
+
+/// How many pods a task wants.
+fn wanted(task: &TaskSpec) -> u32 {
+    u32::try_from(task.replicas).unwrap_or(0)
+}
+
+/// The pods of a task that must run together.
+pub(crate) fn task_min(task: &TaskSpec) -> i32 {
+    let partitions = task.partition_policy.as_ref();
+    let partitioned = partitions.map_or(0, |policy| policy.min_partitions.saturating_mul(policy.partition_size));
+    match task.min_available {
+        None if partitioned > 0 => partitioned,
+        _ => task.min_available(),
+    }
+}
+
+/// Task and index of the pod name `<job>-<task>-<index>`, written without leading zeros.
+fn split<'a>(job: &str, pod: &'a str) -> Option<(&'a str, u32)> {
+    let (task, digits) = pod.strip_prefix(job)?.strip_prefix('-')?.rsplit_once('-')?;
+    let index: u32 = digits.parse().ok()?;
+    (index.to_string() == digits).then_some((task, index))
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let statuses = &pod.status.container_statuses;
+    match pod.phase() {
+        _ if pod.is_deleting() => false,
+        PodPhase::Succeeded => true,
+        PodPhase::Running => !statuses.is_empty() && statuses.iter().all(|status| status.ready),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn the_place_of_a_pod_is_in_its_name() {
+        let cases = [
+            ("job", "job-task-0", Some(("task", 0))),
+            ("job", "job-a-1-12", Some(("a-1", 12))),
+            ("job-a", "job-a-b-0", Some(("b", 0))),
+            ("job", "job-task-01", None),
+            ("job", "job-task-x", None),
+            ("job", "jobs-task-0", None),
+            ("job", "job-0", None),
+            ("job", "job-task-4294967296", None),
+        ];
+        for (job, pod, expected) in cases {
+            assert_eq!(split(job, pod), expected, "{pod}");
+        }
+    }
+}

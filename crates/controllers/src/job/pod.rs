@@ -1,0 +1,137 @@
+//! The pods of a Job.
+
+use std::collections::BTreeMap;
+
+use basalt_api::job::{TaskSpec, TopologyPolicy};
+use basalt_api::{Job, names};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use serde_json::{Value, json};
+
+use crate::change::{Change, Target};
+use crate::object;
+
+/// Annotations of the Job that its pods carry as well. Of the two budgets the first one wins.
+const INHERITED: [&str; 3] = [names::PREEMPTABLE, names::COOLDOWN_TIME, names::REVOCABLE_ZONE];
+const BUDGETS: [&str; 2] = [names::JDB_MIN_AVAILABLE, names::JDB_MAX_UNAVAILABLE];
+
+/// Creates the pods of a task with these indices. The task's part is made once and copied.
+pub(crate) fn create_all<'a>(
+    job: &'a Job,
+    task: &'a TaskSpec,
+    indices: impl Iterator<Item = u32> + 'a,
+) -> impl Iterator<Item = Change> + 'a {
+    let mut indices = indices.peekable();
+    let pattern = indices.peek().map(|_| object::value(&pattern(job, task)));
+    let size = task
+        .partition_policy
+        .as_ref()
+        .and_then(|policy| u32::try_from(policy.partition_size).ok());
+    indices.filter_map(move |index| {
+        let mut pod = pattern.clone()?;
+        let meta = pod.get_mut("metadata")?;
+        let name = names::job_pod(job.metadata.name.as_deref()?, &task.name, index);
+        meta["name"] = json!(name);
+        meta["labels"][names::TASK_INDEX] = json!(index.to_string());
+        meta["annotations"][names::TASK_INDEX] = json!(index.to_string());
+        if let Some(partition) = size.and_then(|size| index.checked_div(size)) {
+            meta["labels"][names::PARTITION_ID] = json!(partition.to_string());
+        }
+        Some(create(job, &name, pod))
+    })
+}
+
+fn create(job: &Job, name: &str, object: Value) -> Change {
+    let namespace = job.metadata.namespace.as_deref().unwrap_or_default();
+    Change::Create {
+        target: Target::new("v1", "Pod", namespace, name),
+        object,
+    }
+}
+
+/// What all pods of a task have in common.
+fn pattern(job: &Job, task: &TaskSpec) -> Pod {
+    let template = task.template.metadata.clone().unwrap_or_default();
+    let metadata = ObjectMeta {
+        namespace: job.metadata.namespace.clone(),
+        owner_references: job.controller_owner_ref(&()).map(|owner| vec![owner]),
+        labels: Some(labels(job, task, template.labels.unwrap_or_default())),
+        annotations: Some(annotations(job, task, template.annotations.unwrap_or_default())),
+        ..ObjectMeta::default()
+    };
+    let mut spec = task.template.spec.clone().unwrap_or_default();
+    default_text(&mut spec.scheduler_name, &job.spec.scheduler_name);
+    default_text(&mut spec.priority_class_name, &job.spec.priority_class_name);
+    Pod {
+        metadata,
+        spec: Some(spec),
+        status: None,
+    }
+}
+
+fn default_text(text: &mut Option<String>, default: &str) {
+    if text.as_deref().unwrap_or_default().is_empty() {
+        *text = Some(default.to_owned()).filter(|default| !default.is_empty());
+    }
+}
+
+type Map = BTreeMap<String, String>;
+
+fn labels(job: &Job, task: &TaskSpec, mut labels: Map) -> Map {
+    let meta = &job.metadata;
+    let mut put = |key: &str, value: &str| drop(labels.insert(key.to_owned(), value.to_owned()));
+    put(names::JOB_NAME, meta.name.as_deref().unwrap_or_default());
+    put(names::JOB_NAMESPACE, meta.namespace.as_deref().unwrap_or_default());
+    put(names::TASK_SPEC, &task.name);
+    put(names::JOB_QUEUE_NAME, &job.spec.queue);
+    for key in [names::PREEMPTABLE, names::COOLDOWN_TIME] {
+        if let Some(value) = meta.labels.as_ref().and_then(|labels| labels.get(key)) {
+            put(key, value);
+        }
+    }
+    labels
+}
+
+fn annotations(job: &Job, task: &TaskSpec, mut annotations: Map) -> Map {
+    let meta = &job.metadata;
+    let name = meta.name.as_deref().unwrap_or_default();
+    let status = job.status.as_ref();
+    let mut put = |key: &str, value: String| drop(annotations.insert(key.to_owned(), value));
+    put(names::JOB_NAME, name.to_owned());
+    put(names::TASK_SPEC, task.name.clone());
+    put(names::JOB_QUEUE_NAME, job.spec.queue.clone());
+    put(
+        names::GROUP_NAME,
+        names::job_pod_group(name, meta.uid.as_deref().unwrap_or_default()),
+    );
+    put(
+        names::JOB_VERSION,
+        status.map_or(0, |status| status.version).to_string(),
+    );
+    put(
+        names::JOB_RETRY_COUNT,
+        status.map_or(0, |status| status.retry_count).to_string(),
+    );
+    put(names::TEMPLATE_UID, format!("{name}-{}", task.name));
+    if let Some(policy) = task.topology_policy {
+        put(names::NUMA_TOPOLOGY_POLICY, numa_word(policy).to_owned());
+    }
+    let of_job = |key: &&str| meta.annotations.as_ref().and_then(|annotations| annotations.get(*key));
+    for (key, value) in INHERITED.iter().filter_map(|key| Some((key, of_job(key)?))) {
+        put(key, value.clone());
+    }
+    if let Some((key, value)) = BUDGETS.iter().find_map(|key| Some((key, of_job(key)?))) {
+        put(key, value.clone());
+    }
+    annotations
+}
+
+const fn numa_word(policy: TopologyPolicy) -> &'static str {
+    match policy {
+        TopologyPolicy::None => "none",
+        TopologyPolicy::BestEffort => "best-effort",
+        TopologyPolicy::Restricted => "restricted",
+        TopologyPolicy::SingleNumaNode => "single-numa-node",
+    }
+}

@@ -1,0 +1,57 @@
+//! Small things that all controllers do with objects.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::Resource;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::change::{Change, Target};
+
+/// Our types are plain data with text keys, which always serialise.
+pub(crate) fn value<T: Serialize>(plain: &T) -> Value {
+    serde_json::to_value(plain).expect("plain data serialises")
+}
+
+/// The address of an object; nothing for one that was never stored.
+pub(crate) fn target<K: Resource<DynamicType = ()>>(object: &K) -> Option<Target> {
+    let meta = object.meta();
+    let namespace = meta.namespace.as_deref().unwrap_or_default();
+    Some(Target::new(
+        &K::api_version(&()),
+        &K::kind(&()),
+        namespace,
+        meta.name.as_deref()?,
+    ))
+}
+
+/// The uid of an object; nothing for one that was never stored.
+pub(crate) fn uid<K: Resource>(object: &K) -> Option<&str> {
+    object.meta().uid.as_deref()
+}
+
+/// The owner that controls an object.
+pub(crate) fn controller(meta: &ObjectMeta) -> Option<&OwnerReference> {
+    meta.owner_references
+        .iter()
+        .flatten()
+        .find(|owner| owner.controller == Some(true))
+}
+
+/// Creates an object.
+pub(crate) fn create<K: Resource<DynamicType = ()> + Serialize>(object: &K) -> Option<Change> {
+    Some(Change::Create {
+        target: target(object)?,
+        object: value(object),
+    })
+}
+
+/// Deletes this very object, unless its deletion has begun.
+pub(crate) fn delete<K: Resource<DynamicType = ()>>(object: &K) -> Option<Change> {
+    if object.meta().deletion_timestamp.is_some() {
+        return None;
+    }
+    Some(Change::Delete {
+        target: target(object)?,
+        uid: uid(object)?.to_owned(),
+    })
+}

@@ -1,0 +1,161 @@
+//! PodGroups for plain pods: every pod that we schedule belongs to one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use basalt_api::podgroup::{NetworkTopology, PodGroupSpec, TopologyMode};
+use basalt_api::quantity::ResourceList;
+use basalt_api::slim::Pod;
+use basalt_api::{PodGroup, names};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::Resource;
+use serde_json::json;
+
+use crate::change::{Change, Outcome};
+use crate::object;
+use crate::usage;
+
+/// What the controller of one plain pod looks at.
+#[derive(Clone, Debug)]
+pub struct PodView<'a> {
+    /// The pod.
+    pub pod: &'a Pod,
+    /// Whether the PodGroup with the [`group_name`] of the pod exists.
+    pub group_exists: bool,
+    /// Annotations of the pod's controller (ReplicaSet, StatefulSet, …), where they are known.
+    pub owner_annotations: Option<&'a BTreeMap<String, String>>,
+    /// Names of the schedulers whose pods are ours.
+    pub schedulers: &'a BTreeSet<String>,
+}
+
+/// Name of the PodGroup that a plain pod gets: one for all pods of a controller, else its own.
+/// Nothing for a pod that was never stored.
+pub fn group_name(pod: &Pod) -> Option<String> {
+    let owner = object::controller(&pod.metadata).map(|owner| owner.uid.as_str());
+    owner.or(pod.metadata.uid.as_deref()).map(names::plain_pod_group)
+}
+
+/// Whether a pod is waiting for this controller.
+pub fn concerns(pod: &Pod, schedulers: &BTreeSet<String>) -> bool {
+    let scheduler = match pod.spec.scheduler_name.as_str() {
+        "" => names::DEFAULT_SCHEDULER_NAME,
+        name => name,
+    };
+    schedulers.contains(scheduler)
+        && pod.pod_group().is_none_or(str::is_empty)
+        && pod.spec.node_name.is_empty()
+        && !pod.is_finished()
+        && !pod.is_deleting()
+}
+
+/// Gives a plain pod its PodGroup.
+pub fn reconcile(view: &PodView<'_>) -> Outcome {
+    let mut outcome = Outcome::default();
+    let pod = view.pod;
+    let (Some(name), true) = (group_name(pod), concerns(pod, view.schedulers)) else {
+        return outcome;
+    };
+    if !view.group_exists {
+        outcome.changes.extend(object::create(&group(view, &name)));
+    }
+    outcome.changes.extend(object::target(pod).map(|target| Change::Patch {
+        target,
+        subresource: None,
+        uid: pod.metadata.uid.clone(),
+        resource_version: None,
+        merge: json!({ "metadata": { "annotations": { names::GROUP_NAME: name } } }),
+    }));
+    outcome
+}
+
+fn group(view: &PodView<'_>, name: &str) -> PodGroup {
+    let pod = view.pod;
+    let owners = if object::controller(&pod.metadata).is_some() {
+        pod.metadata.owner_references.clone()
+    } else {
+        Some(vec![own_reference(pod)])
+    };
+    let copy = |from: &Option<BTreeMap<String, String>>, keys: &[&str]| -> BTreeMap<String, String> {
+        let kept = from.iter().flatten().filter(|(key, _)| keys.contains(&key.as_str()));
+        kept.map(|(key, value)| (key.clone(), value.clone())).collect()
+    };
+    let inherited = view.owner_annotations.into_iter().flatten();
+    let inherited = inherited.filter(|(key, _)| key.starts_with(names::INHERITED_PREFIX));
+    let mut annotations: BTreeMap<String, String> =
+        inherited.map(|(key, value)| (key.clone(), value.clone())).collect();
+    annotations.extend(copy(
+        &pod.metadata.annotations,
+        &[
+            names::PREEMPTABLE,
+            names::COOLDOWN_TIME,
+            names::REVOCABLE_ZONE,
+            names::JDB_MIN_AVAILABLE,
+            names::JDB_MAX_UNAVAILABLE,
+        ],
+    ));
+    let labels = copy(&pod.metadata.labels, &[names::PREEMPTABLE, names::COOLDOWN_TIME]);
+    let metadata = ObjectMeta {
+        name: Some(name.to_owned()),
+        namespace: pod.metadata.namespace.clone(),
+        owner_references: owners,
+        annotations: Some(annotations).filter(|map| !map.is_empty()),
+        labels: Some(labels).filter(|map| !map.is_empty()),
+        ..ObjectMeta::default()
+    };
+    PodGroup {
+        metadata,
+        spec: spec(view),
+        status: None,
+    }
+}
+
+/// A lone pod owns its group, which then goes with it.
+fn own_reference(pod: &Pod) -> OwnerReference {
+    OwnerReference {
+        api_version: Pod::api_version(&()).into_owned(),
+        kind: Pod::kind(&()).into_owned(),
+        name: pod.metadata.name.clone().unwrap_or_default(),
+        uid: pod.metadata.uid.clone().unwrap_or_default(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
+}
+
+fn spec(view: &PodView<'_>) -> PodGroupSpec {
+    let pod = view.pod;
+    let written = view
+        .owner_annotations
+        .and_then(|annotations| annotations.get(names::GROUP_MIN_MEMBER));
+    let min_member = written.and_then(|text| text.parse::<u16>().ok()).unwrap_or(1);
+    let mut min_resources = ResourceList::new();
+    usage::add(&mut min_resources, &usage::of_pod(&pod.spec), u64::from(min_member));
+    let queue = pod.annotation(names::QUEUE_NAME).filter(|queue| !queue.is_empty());
+    PodGroupSpec {
+        min_member: i32::from(min_member),
+        queue: queue.unwrap_or(names::DEFAULT_QUEUE).to_owned(),
+        priority_class_name: pod.spec.priority_class_name.clone(),
+        min_resources: Some(min_resources).filter(|resources| !resources.is_empty()),
+        network_topology: topology(pod),
+        ..PodGroupSpec::default()
+    }
+}
+
+/// An unknown mode counts as hard: better to wait than to run where it was not wanted.
+fn topology(pod: &Pod) -> Option<NetworkTopology> {
+    let mode = pod.annotation(names::NETWORK_TOPOLOGY_MODE);
+    let tier = pod
+        .annotation(names::NETWORK_TOPOLOGY_HIGHEST_TIER)
+        .and_then(|tier| tier.parse().ok());
+    if mode.is_none() && tier.is_none() {
+        return None;
+    }
+    let mode = if mode == Some("soft") {
+        TopologyMode::Soft
+    } else {
+        TopologyMode::Hard
+    };
+    Some(NetworkTopology {
+        mode,
+        highest_tier_allowed: tier,
+        ..NetworkTopology::default()
+    })
+}
