@@ -37,6 +37,13 @@ pub(crate) fn controller(meta: &ObjectMeta) -> Option<&OwnerReference> {
         .find(|owner| owner.controller == Some(true))
 }
 
+/// The reference by which `owner` controls an object: the garbage collector removes the one after the other.
+pub(crate) fn owned_by<K: Resource<DynamicType = ()>>(owner: &K) -> Option<Vec<OwnerReference>> {
+    let mut reference = owner.controller_owner_ref(&())?;
+    reference.block_owner_deletion = Some(true);
+    Some(vec![reference])
+}
+
 /// Creates an object.
 pub(crate) fn create<K: Resource<DynamicType = ()> + Serialize>(object: &K) -> Option<Change> {
     Some(Change::Create {

@@ -6,8 +6,7 @@ use basalt_api::podgroup::{NetworkTopology, PodGroupSpec, TopologyMode};
 use basalt_api::quantity::ResourceList;
 use basalt_api::slim::Pod;
 use basalt_api::{PodGroup, names};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::Resource;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 
 use crate::change::{Change, Outcome};
@@ -72,7 +71,8 @@ fn group(view: &PodView<'_>, name: &str) -> PodGroup {
     let owners = if object::controller(&pod.metadata).is_some() {
         pod.metadata.owner_references.clone()
     } else {
-        Some(vec![own_reference(pod)])
+        // A lone pod owns its group, which then goes with it.
+        object::owned_by(pod)
     };
     let copy = |from: &Option<BTreeMap<String, String>>, keys: &[&str]| -> BTreeMap<String, String> {
         let kept = from.iter().flatten().filter(|(key, _)| keys.contains(&key.as_str()));
@@ -105,18 +105,6 @@ fn group(view: &PodView<'_>, name: &str) -> PodGroup {
         metadata,
         spec: spec(view),
         status: None,
-    }
-}
-
-/// A lone pod owns its group, which then goes with it.
-fn own_reference(pod: &Pod) -> OwnerReference {
-    OwnerReference {
-        api_version: Pod::api_version(&()).into_owned(),
-        kind: Pod::kind(&()).into_owned(),
-        name: pod.metadata.name.clone().unwrap_or_default(),
-        uid: pod.metadata.uid.clone().unwrap_or_default(),
-        controller: Some(true),
-        block_owner_deletion: Some(true),
     }
 }
 

@@ -10,7 +10,6 @@ use basalt_api::quantity::ResourceList;
 use basalt_api::slim::PodSpec;
 use basalt_api::{Job, PodGroup, names};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
-use kube::Resource;
 use serde_json::json;
 
 use super::JobView;
@@ -53,7 +52,7 @@ fn fresh(job: &Job, uid: &str, spec: PodGroupSpec) -> PodGroup {
         namespace: job.metadata.namespace.clone(),
         labels: job.metadata.labels.clone(),
         annotations: Some(annotations).filter(|annotations| !annotations.is_empty()),
-        owner_references: job.controller_owner_ref(&()).map(|owner| vec![owner]),
+        owner_references: object::owned_by(job),
         ..ObjectMeta::default()
     };
     PodGroup {

@@ -6,7 +6,6 @@ use basalt_api::job::{TaskSpec, TopologyPolicy};
 use basalt_api::{Job, names};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
 use serde_json::{Value, json};
 
 use crate::change::{Change, Target};
@@ -55,7 +54,7 @@ fn pattern(job: &Job, task: &TaskSpec) -> Pod {
     let template = task.template.metadata.clone().unwrap_or_default();
     let metadata = ObjectMeta {
         namespace: job.metadata.namespace.clone(),
-        owner_references: job.controller_owner_ref(&()).map(|owner| vec![owner]),
+        owner_references: object::owned_by(job),
         labels: Some(labels(job, task, template.labels.unwrap_or_default())),
         annotations: Some(annotations(job, task, template.annotations.unwrap_or_default())),
         ..ObjectMeta::default()

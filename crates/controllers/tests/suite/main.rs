@@ -1,0 +1,8 @@
+//! The controllers, each in a small world.
+
+mod job;
+mod objects;
+mod phase;
+mod plain;
+mod queue;
+mod world;
