@@ -1,0 +1,142 @@
+//! What a cycle does, action by action.
+
+mod allocate;
+mod backfill;
+mod enqueue;
+mod heap;
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::candidates::{Candidates, Fit};
+use crate::conf::Conf;
+use crate::explain::Shortage;
+use crate::facts::Phase;
+use crate::ledger::Status;
+use crate::model::{ClassId, JobId, QueueId, TaskId};
+use crate::plugin::Hooks;
+use crate::session::State;
+
+use self::heap::Heap;
+
+/// One cycle at work.
+pub(crate) struct Cycle<'a> {
+    pub state: &'a mut State,
+    pub hooks: &'a Hooks,
+    pub candidates: &'a mut Candidates,
+    pub conf: &'a Conf,
+    /// What was decided for good, in order: a job and the pods that were placed for it.
+    pub decisions: Vec<(JobId, SmallVec<[TaskId; 4]>)>,
+    /// Placements that hold for the rest of the cycle only.
+    pub held: Vec<TaskId>,
+    /// What went wrong for jobs that could not be placed.
+    pub attempts: FxHashMap<JobId, Attempt>,
+    /// Why no node takes a pod of a class, worked out once per class.
+    pub shortages: FxHashMap<ClassId, Arc<Shortage>>,
+}
+
+/// How an attempt to place a job failed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Attempt {
+    /// How many pods counted for the gang at its best moment.
+    pub placed: u32,
+    /// Classes for which no node was left.
+    pub failed: SmallVec<[ClassId; 2]>,
+}
+
+/// Jobs by queue, each queue's in a heap, and the queues that have any in a heap of their own.
+struct Line {
+    queues: Heap<QueueId>,
+    jobs: FxHashMap<QueueId, Heap<JobId>>,
+}
+
+impl Cycle<'_> {
+    /// Runs the configured actions.
+    pub(crate) fn run(&mut self) {
+        for action in &self.conf.actions {
+            match action.as_str() {
+                "enqueue" => self.enqueue(),
+                "allocate" => self.allocate(),
+                "backfill" => self.backfill(),
+                _ => {}
+            }
+        }
+    }
+
+    /// The jobs that pass a test, in line by queue order and job order. Jobs without a group, without a queue, or with
+    /// needs that we do not know are never in line.
+    fn line(&self, wanted: impl Fn(JobId) -> bool) -> Line {
+        let mut jobs: FxHashMap<QueueId, Heap<JobId>> = FxHashMap::default();
+        for job in self.state.model.jobs.ids() {
+            let record = &self.state.model.jobs[job];
+            let served = record.present && record.unsupported.is_empty() && self.state.model.queues[record.queue].present;
+            if served && wanted(job) {
+                jobs.entry(record.queue).or_default().add(job);
+            }
+        }
+        let mut queues = Heap::default();
+        for (&queue, heap) in &mut jobs {
+            heap.order(|&a, &b| self.hooks.job_order(self.state, a, b));
+            queues.add(queue);
+        }
+        queues.order(|&a, &b| self.hooks.queue_order(self.state, a, b));
+        Line { queues, jobs }
+    }
+
+    fn next_queue(&self, line: &mut Line) -> Option<QueueId> {
+        line.queues.pop(|&a, &b| self.hooks.queue_order(self.state, a, b))
+    }
+
+    fn next_job(&self, line: &mut Line, queue: QueueId) -> Option<JobId> {
+        line.jobs.get_mut(&queue)?.pop(|&a, &b| self.hooks.job_order(self.state, a, b))
+    }
+
+    fn requeue(&self, line: &mut Line, queue: QueueId) {
+        line.queues.push(queue, |&a, &b| self.hooks.queue_order(self.state, a, b));
+    }
+
+    fn requeue_job(&self, line: &mut Line, queue: QueueId, job: JobId) {
+        line.jobs.entry(queue).or_default().push(job, |&a, &b| self.hooks.job_order(self.state, a, b));
+    }
+
+    /// Pending pods of a job that are free to be placed, in order.
+    fn pending(&self, job: JobId, best_effort: bool) -> Vec<TaskId> {
+        let State { model, ledger, .. } = &*self.state;
+        let free = |&task: &TaskId| {
+            let record = &model.tasks[task];
+            let class = &model.classes[record.class];
+            ledger.status(task) == Status::Pending
+                && !record.gated
+                && class.best_effort == best_effort
+                && class.key.constraints.unsupported.is_empty()
+        };
+        let mut tasks: Vec<TaskId> = model.jobs[job].tasks.iter().copied().filter(free).collect();
+        tasks.sort_by(|&a, &b| self.hooks.task_order(self.state, a, b));
+        tasks
+    }
+
+    /// Puts a pod on the best node, if there is one.
+    fn place(&mut self, task: TaskId) -> Option<Fit> {
+        let class = self.state.model.tasks[task].class;
+        let (node, fit) = self.candidates.best(self.state, self.hooks, class)?;
+        let status = if fit == Fit::Idle { Status::Allocated } else { Status::Pipelined };
+        self.state.set(task, status, node);
+        Some(fit)
+    }
+
+    /// Notes that no node takes this class.
+    fn note_failure(&mut self, attempt: &mut Attempt, class: ClassId) {
+        if !attempt.failed.contains(&class) {
+            attempt.failed.push(class);
+            let (state, hooks) = (&*self.state, self.hooks);
+            self.shortages.entry(class).or_insert_with(|| Arc::new(Shortage::of(state, hooks, class)));
+        }
+    }
+
+    /// Whether a job takes part in placing: admitted, and with enough pods.
+    fn is_active(&self, job: JobId) -> bool {
+        self.state.model.jobs[job].phase != Phase::Pending && self.hooks.job_invalid(self.state, job).is_none()
+    }
+}

@@ -1,0 +1,128 @@
+//! `allocate`: places pods on nodes, gang by gang.
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::{Attempt, Cycle};
+use crate::facts::Phase;
+use crate::ledger::Status;
+use crate::model::{JobId, TaskId};
+
+/// The pods of a job that are still to be tried in this cycle.
+struct Worksheet {
+    tasks: Vec<TaskId>,
+    next: usize,
+}
+
+impl Cycle<'_> {
+    /// The best queue's best job gets one turn, then the queues are looked at again, until nobody has anything left to
+    /// try. A turn brings a job to its minimum or, once it is there, one pod further.
+    pub(super) fn allocate(&mut self) {
+        if !self.conf.has_action("enqueue") {
+            self.admit_all();
+        }
+        let mut line = self.line(|job| {
+            let counts = self.state.ledger.counts(job);
+            counts.of(Status::Pending) > counts.pending_best_effort && self.is_active(job)
+        });
+        let mut sheets: FxHashMap<JobId, Worksheet> = FxHashMap::default();
+        while let Some(queue) = self.next_queue(&mut line) {
+            if self.hooks.overused(self.state, queue) {
+                continue;
+            }
+            let Some(job) = self.next_job(&mut line, queue) else { continue };
+            let mut sheet = sheets.remove(&job).unwrap_or_else(|| Worksheet { tasks: self.pending(job, false), next: 0 });
+            if self.turn(job, &mut sheet) && sheet.next < sheet.tasks.len() {
+                sheets.insert(job, sheet);
+                self.requeue_job(&mut line, queue, job);
+            }
+            if line.jobs.get(&queue).is_some_and(|jobs| !jobs.is_empty()) {
+                self.requeue(&mut line, queue);
+            }
+        }
+    }
+
+    /// Without the enqueue action every group is let in.
+    fn admit_all(&mut self) {
+        let waiting: Vec<JobId> = self.state.model.jobs.ids().collect();
+        for job in waiting {
+            let record = &self.state.model.jobs[job];
+            if record.present && record.phase == Phase::Pending && self.state.model.queues[record.queue].present {
+                self.state.set_phase(job, Phase::Inqueue);
+                self.state.mark(job);
+            }
+        }
+    }
+
+    /// One turn of a job: all or nothing. True when it was decided for good, so that the job may have another turn.
+    fn turn(&mut self, job: JobId, sheet: &mut Worksheet) -> bool {
+        let checkpoint = self.state.checkpoint();
+        let mut attempt = Attempt::default();
+        let mut placed: SmallVec<[TaskId; 4]> = SmallVec::new();
+        let mut failed_roles: SmallVec<[u16; 4]> = SmallVec::new();
+        let queue = self.state.model.jobs[job].queue;
+        let mut ready = false;
+        while let Some(&task) = sheet.tasks.get(sheet.next) {
+            sheet.next += 1;
+            if !self.hooks.allocatable(self.state, queue, task) {
+                continue;
+            }
+            if self.place(task).is_some() {
+                placed.push(task);
+                ready = self.hooks.job_ready(self.state, job);
+                if ready {
+                    break;
+                }
+            } else {
+                let (class, role) = (self.state.model.tasks[task].class, self.state.model.tasks[task].role);
+                self.note_failure(&mut attempt, class);
+                if !failed_roles.contains(&role) {
+                    failed_roles.push(role);
+                }
+                if !self.worth_going_on(job, &failed_roles) {
+                    break;
+                }
+            }
+        }
+        attempt.placed = self.state.ledger.counts(job).ready();
+        if !attempt.failed.is_empty() || !ready {
+            self.attempts.insert(job, attempt);
+        }
+        if placed.is_empty() {
+            return false;
+        }
+        if ready {
+            self.decisions.push((job, placed));
+            return true;
+        }
+        if self.hooks.job_pipelined(self.state, job) {
+            // What it got stays taken until the end of the cycle, so that nobody overtakes it.
+            self.held.extend(placed);
+        } else {
+            self.state.rollback(checkpoint);
+        }
+        false
+    }
+
+    /// After a pod found no node: can the rest of the job still reach its minimum?
+    fn worth_going_on(&self, job: JobId, failed_roles: &[u16]) -> bool {
+        let record = &self.state.model.jobs[job];
+        let ledger = &self.state.ledger;
+        let sum: u64 = record.roles.iter().map(|role| u64::from(role.min)).sum();
+        if record.min_member as usize == record.tasks.len() {
+            return false;
+        }
+        if u64::from(record.min_member) < sum {
+            let open: u32 = (0..record.roles.len())
+                .filter(|&role| !failed_roles.contains(&(role as u16)))
+                .map(|role| ledger.role_counts(job, role).of(Status::Pending))
+                .sum();
+            return ledger.counts(job).ready() + open >= record.min_member;
+        }
+        failed_roles.iter().all(|&role| {
+            let min = record.roles.get(usize::from(role)).map_or(0, |role| role.min);
+            ledger.role_counts(job, usize::from(role)).ready() >= min
+        })
+    }
+}
+

@@ -1,0 +1,42 @@
+//! `backfill`: pods that ask for nothing go wherever there is a place.
+
+use super::{Attempt, Cycle};
+use crate::candidates::Fit;
+use crate::ledger::Status;
+use crate::model::{JobId, NodeId};
+
+impl Cycle<'_> {
+    /// Queue by queue, all jobs of each.
+    pub(super) fn backfill(&mut self) {
+        let mut line = self.line(|job| self.state.ledger.counts(job).pending_best_effort > 0 && self.is_active(job));
+        while let Some(queue) = self.next_queue(&mut line) {
+            while let Some(job) = self.next_job(&mut line, queue) {
+                self.backfill_job(job);
+            }
+        }
+    }
+
+    /// Places what it can. A gang that would stay below its minimum gets nothing.
+    fn backfill_job(&mut self, job: JobId) {
+        let checkpoint = self.state.checkpoint();
+        let mut attempt = Attempt::default();
+        let mut placed = smallvec::SmallVec::new();
+        for task in self.pending(job, true) {
+            match self.place(task) {
+                Some(Fit::Idle) => placed.push(task),
+                // There is nothing to wait for that would be worth holding.
+                Some(Fit::Future) => self.state.set(task, Status::Pending, NodeId::NONE),
+                None => self.note_failure(&mut attempt, self.state.model.tasks[task].class),
+            }
+        }
+        attempt.placed = self.state.ledger.counts(job).ready();
+        if self.hooks.job_starving(self.state, job) || !self.hooks.job_ready(self.state, job) {
+            self.state.rollback(checkpoint);
+        } else if !placed.is_empty() {
+            self.decisions.push((job, placed));
+        }
+        if !attempt.failed.is_empty() {
+            self.attempts.insert(job, attempt);
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! `enqueue`: which pod groups are let in, so that their pods are made and placed.
+
+use super::Cycle;
+use crate::facts::Phase;
+
+impl Cycle<'_> {
+    /// Goes through the waiting groups in order; a refused one does not hold up the others. A group that declares no
+    /// minimum is let in without a vote.
+    pub(super) fn enqueue(&mut self) {
+        let mut line = self.line(|job| self.state.model.jobs[job].phase == Phase::Pending);
+        while let Some(queue) = self.next_queue(&mut line) {
+            let Some(job) = self.next_job(&mut line, queue) else { continue };
+            let declared = self.state.model.jobs[job].min_resources.is_some();
+            if !declared || self.hooks.job_enqueueable(self.state, job) {
+                self.state.set_phase(job, Phase::Inqueue);
+                self.state.mark(job);
+            }
+            self.requeue(&mut line, queue);
+        }
+    }
+}

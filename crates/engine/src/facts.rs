@@ -1,0 +1,383 @@
+//! What the engine is told: plain facts about nodes, pods, pod groups, queues and priority classes.
+//!
+//! Facts are complete: an upsert replaces everything known about the object. They can be written down and read back
+//! (serde), so a recorded stream of events replays any cycle.
+
+mod convert;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::convert::{FactsError, amount, resources};
+pub use crate::resources::Resources;
+
+/// A change of the cluster.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Event {
+    /// A node exists, or changed.
+    Node(NodeFacts),
+    /// A node is gone.
+    NodeGone {
+        /// Its name.
+        name: Arc<str>,
+    },
+    /// A pod exists, or changed.
+    Pod(PodFacts),
+    /// A pod is gone.
+    PodGone {
+        /// `namespace/name`.
+        key: Arc<str>,
+        /// If given, only a pod with this uid is meant.
+        uid: Option<Arc<str>>,
+    },
+    /// A pod group exists, or changed.
+    PodGroup(PodGroupFacts),
+    /// A pod group is gone.
+    PodGroupGone {
+        /// `namespace/name`.
+        key: Arc<str>,
+    },
+    /// A queue exists, or changed.
+    Queue(QueueFacts),
+    /// A queue is gone.
+    QueueGone {
+        /// Its name.
+        name: Arc<str>,
+    },
+    /// A priority class exists, or changed.
+    PriorityClass(PriorityClassFacts),
+    /// A priority class is gone.
+    PriorityClassGone {
+        /// Its name.
+        name: Arc<str>,
+    },
+}
+
+/// A node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeFacts {
+    /// Its name.
+    pub name: Arc<str>,
+    /// What pods may use in all.
+    pub allocatable: Resources,
+    /// Its labels.
+    #[serde(default)]
+    pub labels: BTreeMap<Arc<str>, Arc<str>>,
+    /// Its taints.
+    #[serde(default)]
+    pub taints: Vec<Taint>,
+    /// Cordoned.
+    #[serde(default)]
+    pub unschedulable: bool,
+}
+
+/// A taint of a node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Taint {
+    /// The key.
+    pub key: Arc<str>,
+    /// The value; may be empty.
+    #[serde(default)]
+    pub value: Arc<str>,
+    /// What it does.
+    pub effect: TaintEffect,
+}
+
+/// What a taint does to pods that do not tolerate it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum TaintEffect {
+    /// No new pods.
+    NoSchedule,
+    /// Better no new pods.
+    PreferNoSchedule,
+    /// No new pods, and running ones have to go.
+    NoExecute,
+}
+
+/// A toleration of a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Toleration {
+    /// The key; empty tolerates every key (with `exists`).
+    #[serde(default)]
+    pub key: Arc<str>,
+    /// True: the value does not matter (operator Exists).
+    #[serde(default)]
+    pub exists: bool,
+    /// The value, for operator Equal.
+    #[serde(default)]
+    pub value: Arc<str>,
+    /// Only this effect, or all.
+    #[serde(default)]
+    pub effect: Option<TaintEffect>,
+}
+
+impl Toleration {
+    /// Whether this toleration covers the taint.
+    pub fn tolerates(&self, taint: &Taint) -> bool {
+        self.effect.is_none_or(|effect| effect == taint.effect)
+            && (self.key == taint.key || (self.key.is_empty() && self.exists))
+            && (self.exists || self.value == taint.value)
+    }
+}
+
+/// One requirement on a node's labels (or its name).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct NodeRequirement {
+    /// The label's key; ignored where `on_name` is set.
+    pub key: Arc<str>,
+    /// True: the node's name is looked at instead of a label (a match on fields).
+    #[serde(default)]
+    pub on_name: bool,
+    /// How to compare.
+    pub operator: NodeOperator,
+    /// What to compare with.
+    #[serde(default)]
+    pub values: Vec<Arc<str>>,
+}
+
+/// How a requirement compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum NodeOperator {
+    /// The value is one of these.
+    In,
+    /// The value is none of these, or there is no such label.
+    NotIn,
+    /// There is such a label.
+    Exists,
+    /// There is no such label.
+    DoesNotExist,
+    /// The value is a number larger than this.
+    Gt,
+    /// The value is a number smaller than this.
+    Lt,
+}
+
+/// All requirements of a term must hold; of several terms one.
+pub type NodeTerm = Vec<NodeRequirement>;
+
+/// What a pod asks of the node that it goes to. Pods with equal constraints and equal requests are one class.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Constraints {
+    /// Labels that the node must have.
+    #[serde(default)]
+    pub node_selector: BTreeMap<Arc<str>, Arc<str>>,
+    /// Required node affinity: one of these terms must hold. None: no requirement; an empty list matches nothing.
+    #[serde(default)]
+    pub node_affinity: Option<Vec<NodeTerm>>,
+    /// Taints that do not matter.
+    #[serde(default)]
+    pub tolerations: Vec<Toleration>,
+    /// Hard constraints that the engine does not know (by name). A pod with one waits instead of having it ignored.
+    #[serde(default)]
+    pub unsupported: Vec<Arc<str>>,
+}
+
+/// A pod's phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PodPhase {
+    /// Not running yet.
+    #[default]
+    Pending,
+    /// Running.
+    Running,
+    /// Ended well.
+    Succeeded,
+    /// Ended badly.
+    Failed,
+    /// Its node does not answer.
+    Unknown,
+}
+
+/// A pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodFacts {
+    /// `namespace/name`.
+    pub key: Arc<str>,
+    /// Its uid.
+    pub uid: Arc<str>,
+    /// Creation time, in milliseconds since 1970.
+    #[serde(default)]
+    pub created_ms: i64,
+    /// Who schedules it.
+    pub scheduler: Arc<str>,
+    /// `namespace/name` of its pod group.
+    #[serde(default)]
+    pub group: Option<Arc<str>>,
+    /// Its task (role) within the group; empty: the unnamed one.
+    #[serde(default)]
+    pub role: Arc<str>,
+    /// Its priority; the order of pods inside a group.
+    #[serde(default = "default_task_priority")]
+    pub priority: i32,
+    /// Its phase.
+    #[serde(default)]
+    pub phase: PodPhase,
+    /// The node that it is bound to.
+    #[serde(default)]
+    pub node: Option<Arc<str>>,
+    /// Being deleted.
+    #[serde(default)]
+    pub terminating: bool,
+    /// Held back by scheduling gates.
+    #[serde(default)]
+    pub gated: bool,
+    /// May be evicted for others.
+    #[serde(default = "default_true")]
+    pub preemptable: bool,
+    /// What it asks for, effectively (init containers and overhead included; `pods` is added by the engine).
+    #[serde(default)]
+    pub requests: Resources,
+    /// What it asks of its node.
+    #[serde(default)]
+    pub constraints: Arc<Constraints>,
+}
+
+impl Default for PodFacts {
+    fn default() -> Self {
+        PodFacts {
+            key: Arc::from(""),
+            uid: Arc::from(""),
+            created_ms: 0,
+            scheduler: Arc::from(""),
+            group: None,
+            role: Arc::from(""),
+            priority: default_task_priority(),
+            phase: PodPhase::Pending,
+            node: None,
+            terminating: false,
+            gated: false,
+            preemptable: true,
+            requests: Resources::new(),
+            constraints: Arc::default(),
+        }
+    }
+}
+
+/// A pod without a priority counts as priority 1, as in Volcano.
+fn default_task_priority() -> i32 {
+    1
+}
+
+fn default_true() -> bool {
+    true
+}
+
+/// A pod group's phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Phase {
+    /// Not admitted yet.
+    #[default]
+    Pending,
+    /// Admitted; its pods may be made and placed.
+    Inqueue,
+    /// At least the minimum of its pods is placed.
+    Running,
+    /// Pods run, but the group is below its minimum.
+    Unknown,
+    /// All its pods have ended.
+    Completed,
+}
+
+/// A pod group: one job of the scheduler.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodGroupFacts {
+    /// `namespace/name`.
+    pub key: Arc<str>,
+    /// Its uid.
+    pub uid: Arc<str>,
+    /// Creation time, in milliseconds since 1970.
+    #[serde(default)]
+    pub created_ms: i64,
+    /// Hash of the spec that these facts were read from; a plan names it, so that its executor can tell a stale decision.
+    #[serde(default)]
+    pub spec_hash: u64,
+    /// Its queue.
+    pub queue: Arc<str>,
+    /// How many pods must be placed together; 0: no minimum.
+    #[serde(default)]
+    pub min_member: u32,
+    /// The minimum per task (role).
+    #[serde(default)]
+    pub min_task_member: BTreeMap<Arc<str>, u32>,
+    /// What the minimum needs, if declared.
+    #[serde(default)]
+    pub min_resources: Option<Resources>,
+    /// Its priority class; empty: none.
+    #[serde(default)]
+    pub priority_class: Arc<str>,
+    /// The phase as last written.
+    #[serde(default)]
+    pub phase: Phase,
+    /// Hard constraints that the engine does not know (by name): the whole group waits.
+    #[serde(default)]
+    pub unsupported: Vec<Arc<str>>,
+}
+
+/// A queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueFacts {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its uid.
+    #[serde(default)]
+    pub uid: Arc<str>,
+    /// Creation time, in milliseconds since 1970.
+    #[serde(default)]
+    pub created_ms: i64,
+    /// The parent queue; empty: `root`.
+    #[serde(default)]
+    pub parent: Arc<str>,
+    /// Its weight.
+    #[serde(default = "default_weight")]
+    pub weight: u32,
+    /// Its priority: higher is served first.
+    #[serde(default)]
+    pub priority: i32,
+    /// Whether others may take back what it borrowed.
+    #[serde(default = "default_true")]
+    pub reclaimable: bool,
+    /// What it should get.
+    #[serde(default)]
+    pub deserved: Resources,
+    /// What it always keeps.
+    #[serde(default)]
+    pub guarantee: Resources,
+    /// What it can have at most; an absent dimension is unlimited.
+    #[serde(default)]
+    pub capability: Resources,
+}
+
+fn default_weight() -> u32 {
+    1
+}
+
+impl Default for QueueFacts {
+    fn default() -> Self {
+        QueueFacts {
+            name: Arc::from(""),
+            uid: Arc::from(""),
+            created_ms: 0,
+            parent: Arc::from(""),
+            weight: 1,
+            priority: 0,
+            reclaimable: true,
+            deserved: Resources::new(),
+            guarantee: Resources::new(),
+            capability: Resources::new(),
+        }
+    }
+}
+
+/// A priority class.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PriorityClassFacts {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its value.
+    pub value: i32,
+    /// Used for groups that name no class.
+    #[serde(default)]
+    pub global_default: bool,
+}

@@ -1,0 +1,327 @@
+//! All accounting, in one place.
+//!
+//! A task is *entered* with a status and a node, and *left* again. Everything that is counted follows from that: what a
+//! node has idle now and in future, how many pods of a job (and of each of its roles) are in which status, what a job
+//! and its queue and all queues above have allocated. Plugins only read.
+
+mod journal;
+
+use serde::Serialize;
+use smallvec::SmallVec;
+
+pub use self::journal::{Journal, Touch};
+use crate::model::{Id, JobId, Model, NodeId, QueueId, TaskId};
+use crate::resources::{Columns, DimId};
+
+/// Where a pod stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[repr(u8)]
+pub enum Status {
+    /// Not counted anywhere.
+    #[default]
+    Out,
+    /// Waits for a node.
+    Pending,
+    /// Has a node by our decision; the API does not show it yet.
+    Allocated,
+    /// Has a node by our decision, but what it needs there has yet to be released.
+    Pipelined,
+    /// The API shows its node; it does not run yet.
+    Bound,
+    /// Runs.
+    Running,
+    /// Being deleted; still takes room.
+    Releasing,
+    /// Ended well.
+    Succeeded,
+    /// Ended badly.
+    Failed,
+    /// Its node does not answer; still takes room.
+    Unknown,
+}
+
+/// How many values [`Status`] has.
+const STATUSES: usize = 10;
+
+impl Status {
+    /// Counts as allocated to its job and queue.
+    pub fn is_allocated(self) -> bool {
+        matches!(self, Status::Allocated | Status::Bound | Status::Running)
+    }
+
+    /// Takes idle room of its node.
+    fn takes_idle(self) -> bool {
+        self.is_allocated() || matches!(self, Status::Releasing | Status::Unknown)
+    }
+
+    /// Takes room that its node will have in future.
+    fn takes_future(self) -> bool {
+        self.is_allocated() || matches!(self, Status::Pipelined | Status::Unknown)
+    }
+}
+
+/// How many pods are in which status, and how many pending ones ask for nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    by_status: [u32; STATUSES],
+    /// Pending pods that ask for nothing but a place.
+    pub pending_best_effort: u32,
+}
+
+impl Counts {
+    /// Pods in this status.
+    pub fn of(&self, status: Status) -> u32 {
+        self.by_status[status as usize]
+    }
+
+    /// Pods that count for readiness: allocated, or ended well.
+    pub fn ready(&self) -> u32 {
+        self.of(Status::Allocated) + self.of(Status::Bound) + self.of(Status::Running) + self.of(Status::Succeeded)
+    }
+
+    /// Pods that the API shows as placed, ended ones included.
+    pub fn scheduled(&self) -> u32 {
+        self.of(Status::Bound) + self.of(Status::Running) + self.ended()
+    }
+
+    /// Pods that have ended.
+    pub fn ended(&self) -> u32 {
+        self.of(Status::Succeeded) + self.of(Status::Failed)
+    }
+
+    /// Pods that are, or can still become, part of the gang.
+    pub fn valid(&self) -> u32 {
+        self.ready() + self.of(Status::Pipelined) + self.of(Status::Pending)
+    }
+
+    /// All pods.
+    pub fn total(&self) -> u32 {
+        self.by_status.iter().sum()
+    }
+
+    fn shift(&mut self, status: Status, best_effort: bool, enter: bool) {
+        let by = |cell: &mut u32| *cell = if enter { cell.wrapping_add(1) } else { cell.wrapping_sub(1) };
+        by(&mut self.by_status[status as usize]);
+        if status == Status::Pending && best_effort {
+            by(&mut self.pending_best_effort);
+        }
+    }
+}
+
+/// The accounts. Two ledgers are equal when every count is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Ledger {
+    // By task.
+    status: Vec<Status>,
+    node: Vec<NodeId>,
+    in_node: Vec<u32>,
+    // By node. `idle` = allocatable − taken; `future` = idle + releasing − pipelined. Both may be negative.
+    idle: Columns,
+    future: Columns,
+    node_tasks: Vec<Vec<TaskId>>,
+    // By job.
+    counts: Vec<Counts>,
+    role_counts: Vec<SmallVec<[Counts; 1]>>,
+    job_allocated: Columns,
+    // By queue, every queue with all below it.
+    queue_allocated: Columns,
+    /// Which nodes changed, for those who keep something up to date with them.
+    #[serde(skip)]
+    pub journal: Journal,
+}
+
+impl Ledger {
+    /// Makes room for everything in the model. New cells are zero, new tasks are out.
+    pub fn grow(&mut self, model: &Model) {
+        let dims = model.dims.count();
+        self.status.resize(model.tasks.slots(), Status::Out);
+        self.node.resize(model.tasks.slots(), NodeId::NONE);
+        self.in_node.resize(model.tasks.slots(), 0);
+        self.node_tasks.resize_with(model.nodes.slots(), Vec::new);
+        self.idle.reserve(model.nodes.slots(), dims);
+        self.future.reserve(model.nodes.slots(), dims);
+        self.counts.resize(model.jobs.slots(), Counts::default());
+        self.role_counts.resize_with(model.jobs.slots(), SmallVec::new);
+        self.job_allocated.reserve(model.jobs.slots(), dims);
+        self.queue_allocated.reserve(model.queues.slots(), dims);
+        self.journal.grow(model.nodes.slots());
+    }
+
+    /// A task's status.
+    pub fn status(&self, task: TaskId) -> Status {
+        self.status[task.index()]
+    }
+
+    /// A task's node, or none.
+    pub fn node(&self, task: TaskId) -> NodeId {
+        self.node[task.index()]
+    }
+
+    /// Where a task stands in its node's list.
+    pub(crate) fn in_node(&self, task: TaskId) -> u32 {
+        self.in_node[task.index()]
+    }
+
+    /// What a node has idle; negative where reality over-commits.
+    pub fn idle(&self) -> &Columns {
+        &self.idle
+    }
+
+    /// What a node will have idle when releasing pods are gone and pipelined ones have come.
+    pub fn future(&self) -> &Columns {
+        &self.future
+    }
+
+    /// The tasks on a node, in no meaningful order.
+    pub fn tasks_on(&self, node: NodeId) -> &[TaskId] {
+        &self.node_tasks[node.index()]
+    }
+
+    /// A job's counts.
+    pub fn counts(&self, job: JobId) -> &Counts {
+        &self.counts[job.index()]
+    }
+
+    /// The counts of one role of a job.
+    pub fn role_counts(&self, job: JobId, role: usize) -> Counts {
+        self.role_counts[job.index()].get(role).copied().unwrap_or_default()
+    }
+
+    /// What jobs have allocated.
+    pub fn job_allocated(&self) -> &Columns {
+        &self.job_allocated
+    }
+
+    /// What queues have allocated, with everything below them.
+    pub fn queue_allocated(&self) -> &Columns {
+        &self.queue_allocated
+    }
+
+    /// Idle of a node in one dimension.
+    pub fn idle_of(&self, node: NodeId, dim: DimId) -> i64 {
+        self.idle.get(node.index(), dim)
+    }
+
+    /// Counts a task that was out. `at`: its place in the node's list, the end if not given.
+    pub(crate) fn enter(&mut self, model: &Model, task: TaskId, status: Status, node: NodeId, at: Option<u32>) {
+        debug_assert!(self.status(task) == Status::Out && status != Status::Out);
+        self.status[task.index()] = status;
+        self.node[task.index()] = node;
+        if node.is_some() {
+            let list = &mut self.node_tasks[node.index()];
+            let at = at.unwrap_or(list.len() as u32) as usize;
+            list.push(task);
+            let last = list.len() - 1;
+            list.swap(at, last);
+            self.in_node[list[last].index()] = last as u32;
+            self.in_node[task.index()] = at as u32;
+        }
+        self.count(model, task, true);
+    }
+
+    /// Stops counting a task; it is out afterwards.
+    pub(crate) fn leave(&mut self, model: &Model, task: TaskId) {
+        if self.status(task) == Status::Out {
+            return;
+        }
+        self.count(model, task, false);
+        let node = self.node(task);
+        if node.is_some() {
+            let list = &mut self.node_tasks[node.index()];
+            let at = self.in_node[task.index()] as usize;
+            list.swap_remove(at);
+            if let Some(moved) = list.get(at) {
+                self.in_node[moved.index()] = at as u32;
+            }
+        }
+        self.status[task.index()] = Status::Out;
+        self.node[task.index()] = NodeId::NONE;
+        self.in_node[task.index()] = 0;
+    }
+
+    /// The one place where a task's weight is put on, or taken off, every account.
+    fn count(&mut self, model: &Model, task: TaskId, enter: bool) {
+        let record = &model.tasks[task];
+        let class = &model.classes[record.class];
+        let request = &class.key.request;
+        let (status, node) = (self.status(task), self.node(task));
+        let sign = if enter { 1 } else { -1 };
+        if node.is_some() {
+            let row = node.index();
+            if status.takes_idle() {
+                self.idle.shift(row, request, -sign);
+            }
+            if status.takes_future() {
+                self.future.shift(row, request, -sign);
+            }
+            self.journal.touch(node, Touch::Counts);
+        }
+        if !record.job.is_some() {
+            return;
+        }
+        let job = record.job.index();
+        self.counts[job].shift(status, class.best_effort, enter);
+        let roles = &mut self.role_counts[job];
+        let role = usize::from(record.role);
+        if roles.len() <= role {
+            roles.resize(role + 1, Counts::default());
+        }
+        roles[role].shift(status, class.best_effort, enter);
+        if status.is_allocated() {
+            self.job_allocated.shift(job, request, sign);
+            for queue in chain(model, model.jobs[record.job].queue) {
+                self.queue_allocated.shift(queue.index(), request, sign);
+            }
+        }
+    }
+
+    /// A node offers this much more (or, after [`Ledger::withdraw`], less).
+    pub(crate) fn offer(&mut self, model: &Model, node: NodeId) {
+        let allocatable = &model.nodes[node].allocatable;
+        self.idle.add(node.index(), allocatable);
+        self.future.add(node.index(), allocatable);
+        self.journal.touch(node, Touch::Facts);
+    }
+
+    /// A node no longer offers what its record says.
+    pub(crate) fn withdraw(&mut self, model: &Model, node: NodeId) {
+        let allocatable = &model.nodes[node].allocatable;
+        self.idle.sub(node.index(), allocatable);
+        self.future.sub(node.index(), allocatable);
+        self.journal.touch(node, Touch::Facts);
+    }
+
+    /// Puts what a job has allocated onto its queue and the queues above.
+    pub(crate) fn join_queue(&mut self, model: &Model, job: JobId) {
+        for queue in chain(model, model.jobs[job].queue) {
+            self.queue_allocated.add_row(queue.index(), &self.job_allocated, job.index());
+        }
+    }
+
+    /// Takes what a job has allocated off its queue and the queues above.
+    pub(crate) fn quit_queue(&mut self, model: &Model, job: JobId) {
+        for queue in chain(model, model.jobs[job].queue) {
+            self.queue_allocated.sub_row(queue.index(), &self.job_allocated, job.index());
+        }
+    }
+
+    /// Sums up all queues again, after the tree has changed.
+    pub(crate) fn recount_queues(&mut self, model: &Model) {
+        for row in 0..model.queues.slots() {
+            self.queue_allocated.clear_row(row);
+        }
+        for job in model.jobs.ids() {
+            self.join_queue(model, job);
+        }
+    }
+
+    /// Forgets the roles of a job whose slot is given back.
+    pub(crate) fn clear_job(&mut self, job: JobId) {
+        self.counts[job.index()] = Counts::default();
+        self.role_counts[job.index()] = SmallVec::new();
+    }
+}
+
+fn chain(model: &Model, queue: QueueId) -> &[QueueId] {
+    if queue.is_some() { &model.queues[queue].chain } else { &[] }
+}

@@ -1,0 +1,257 @@
+//! The cluster as the engine holds it: records with dense ids, kept across cycles and changed by events.
+//!
+//! Here is what the objects *say*. What is *counted* (who is where, what is free) is in the ledger.
+
+mod class;
+mod table;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+pub use self::class::{Class, ClassKey, Classes};
+pub use self::table::{ClassId, Id, JobId, NodeId, QueueId, Table, TaskId};
+use crate::facts::{Phase, Taint};
+use crate::resources::{Amounts, Dims};
+
+/// The queue above all others.
+pub const ROOT: &str = "root";
+
+/// All records.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    /// The resource dimensions.
+    pub dims: Dims,
+    /// Nodes, by name.
+    pub nodes: Table<NodeId, Node>,
+    /// Pods, by `namespace/name`.
+    pub tasks: Table<TaskId, Task>,
+    /// Pod groups, by `namespace/name`.
+    pub jobs: Table<JobId, Job>,
+    /// Queues, by name.
+    pub queues: Table<QueueId, Queue>,
+    /// Pod shapes.
+    pub classes: Classes,
+    /// Priority classes: name → value, and whether it is the default.
+    pub priorities: BTreeMap<Arc<str>, (i32, bool)>,
+}
+
+/// A node's record.
+#[derive(Clone, Debug, Default)]
+pub struct Node {
+    /// False: only mentioned by pods that say they are on it.
+    pub present: bool,
+    /// Cordoned.
+    pub unschedulable: bool,
+    /// Labels, sorted by key.
+    pub labels: BTreeMap<Arc<str>, Arc<str>>,
+    /// Taints.
+    pub taints: Vec<Taint>,
+    /// What it offers in all.
+    pub allocatable: Amounts,
+    /// Its place in the order that breaks ties; valid for present nodes once the order is fresh.
+    pub rank: u32,
+}
+
+/// A pod's record: about one cache line.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The pod's uid.
+    pub uid: Arc<str>,
+    /// Creation time.
+    pub created_ms: i64,
+    /// The number at the end of the pod's name, which orders pods of one task.
+    pub ordinal: Option<u32>,
+    /// Its shape.
+    pub class: ClassId,
+    /// Its group, or none for pods that only take room.
+    pub job: JobId,
+    /// Where it stands in its job's list of tasks.
+    pub in_job: u32,
+    /// Order inside the job: higher first.
+    pub priority: i32,
+    /// Index of its role in the job's roles.
+    pub role: u16,
+    /// Held back by scheduling gates.
+    pub gated: bool,
+    /// May be evicted.
+    pub preemptable: bool,
+}
+
+impl Default for Task {
+    fn default() -> Self {
+        Task {
+            uid: Arc::from(""),
+            created_ms: 0,
+            ordinal: None,
+            class: ClassId::NONE,
+            job: JobId::NONE,
+            in_job: 0,
+            priority: 1,
+            role: 0,
+            gated: false,
+            preemptable: true,
+        }
+    }
+}
+
+/// A role of a job: pods of one task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Role {
+    /// Its name; empty: the unnamed one.
+    pub name: Arc<str>,
+    /// How many of its pods the gang needs; 0: no minimum of its own.
+    pub min: u32,
+}
+
+/// A pod group's record.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// False: only mentioned by its pods.
+    pub present: bool,
+    /// The group's uid.
+    pub uid: Arc<str>,
+    /// Creation time.
+    pub created_ms: i64,
+    /// Hash of the spec that was read.
+    pub spec_hash: u64,
+    /// Its queue.
+    pub queue: QueueId,
+    /// The gang's size; 0: no minimum.
+    pub min_member: u32,
+    /// Roles, in the order in which they were first mentioned.
+    pub roles: SmallVec<[Role; 1]>,
+    /// What the minimum needs, if declared.
+    pub min_resources: Option<Amounts>,
+    /// Its priority class.
+    pub priority_class: Arc<str>,
+    /// Its priority.
+    pub priority: i32,
+    /// The phase that the API showed last.
+    pub seen_phase: Phase,
+    /// The phase that the engine holds to be true.
+    pub phase: Phase,
+    /// Hard constraints that the engine does not know.
+    pub unsupported: Vec<Arc<str>>,
+    /// Its pods, in no meaningful order.
+    pub tasks: Vec<TaskId>,
+}
+
+impl Default for Job {
+    fn default() -> Self {
+        Job {
+            present: false,
+            uid: Arc::from(""),
+            created_ms: 0,
+            spec_hash: 0,
+            queue: QueueId::NONE,
+            min_member: 0,
+            roles: SmallVec::new(),
+            min_resources: None,
+            priority_class: Arc::from(""),
+            priority: 0,
+            seen_phase: Phase::Pending,
+            phase: Phase::Pending,
+            unsupported: Vec::new(),
+            tasks: Vec::new(),
+        }
+    }
+}
+
+impl Job {
+    /// Whether the per-role minimums count: only when together they are not more than the job's own minimum.
+    pub fn roles_count(&self) -> bool {
+        let sum: u64 = self.roles.iter().map(|role| u64::from(role.min)).sum();
+        sum > 0 && u64::from(self.min_member) >= sum
+    }
+}
+
+/// A queue's record.
+#[derive(Clone, Debug, Default)]
+pub struct Queue {
+    /// False: only mentioned by groups or children.
+    pub present: bool,
+    /// The queue's uid.
+    pub uid: Arc<str>,
+    /// Creation time.
+    pub created_ms: i64,
+    /// The queue above; none for `root`.
+    pub parent: Option<QueueId>,
+    /// This queue, then its ancestors up to `root` (or up to where the chain breaks).
+    pub chain: SmallVec<[QueueId; 4]>,
+    /// Weight among its siblings.
+    pub weight: u32,
+    /// Higher is served first.
+    pub priority: i32,
+    /// Whether what it borrowed may be taken back.
+    pub reclaimable: bool,
+    /// What it should get.
+    pub deserved: Amounts,
+    /// What it always keeps.
+    pub guarantee: Amounts,
+    /// What it can have at most.
+    pub capability: Amounts,
+    /// How many groups and child queues mention it.
+    pub mentions: u32,
+}
+
+impl Model {
+    /// The priority of a group with this class name.
+    pub fn priority_of(&self, class: &str) -> i32 {
+        if let Some(&(value, _)) = self.priorities.get(class) {
+            return value;
+        }
+        self.priorities.values().filter(|(_, default)| *default).map(|&(value, _)| value).max().unwrap_or(0)
+    }
+
+    /// The index of a role in a job, added if it is new.
+    pub fn role_index(&mut self, job: JobId, name: &Arc<str>) -> u16 {
+        let roles = &mut self.jobs[job].roles;
+        let at = roles.iter().position(|role| role.name == *name).unwrap_or_else(|| {
+            roles.push(Role { name: name.clone(), min: 0 });
+            roles.len() - 1
+        });
+        // A job with more roles than that counts the rest as one.
+        at.min(usize::from(u16::MAX)) as u16
+    }
+
+    /// Rebuilds every queue's chain of ancestors. A cycle ends the chain where it closes.
+    pub fn link_queues(&mut self) {
+        let ids: Vec<QueueId> = self.queues.ids().collect();
+        for &id in &ids {
+            let mut chain: SmallVec<[QueueId; 4]> = SmallVec::new();
+            let mut next = Some(id);
+            while let Some(queue) = next {
+                if chain.contains(&queue) {
+                    break;
+                }
+                chain.push(queue);
+                next = self.queues[queue].parent;
+            }
+            self.queues[id].chain = chain;
+        }
+    }
+}
+
+/// The number after the last dash of a pod's name, where the name has at least three parts (`job-task-7`).
+pub fn ordinal(key: &str) -> Option<u32> {
+    let name = key.rsplit('/').next()?;
+    let mut parts = name.rsplit('-');
+    let number = parts.next()?.parse().ok()?;
+    (parts.count() >= 2).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ordinal;
+
+    #[test]
+    fn ordinals() {
+        for (key, expected) in
+            [("ns/job-task-7", Some(7)), ("ns/pod-7", None), ("a-b/c-d", None), ("ns/a-b-c", None), ("ns/a-b-010", Some(10))]
+        {
+            assert_eq!(ordinal(key), expected, "{key}");
+        }
+    }
+}

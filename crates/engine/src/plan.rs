@@ -1,0 +1,126 @@
+//! What the engine decides: plain data, in a stable order, ready to be written down or carried out.
+
+use std::sync::Arc;
+
+use basalt_api::reason::Reason;
+use serde::{Deserialize, Serialize};
+
+use crate::facts::{Phase, Resources};
+
+/// The outcome of a cycle.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// What to do, one entry per pod group, in the order in which it was decided.
+    pub transactions: Vec<Transaction>,
+    /// Every pod group that waits, and why; sorted by key. Shared with the engine: an unchanged list costs nothing.
+    pub waiting: Arc<Vec<Waiting>>,
+    /// Every queue, sorted by name. Shared with the engine.
+    pub queues: Arc<Vec<QueueState>>,
+}
+
+/// What to do for one pod group: all of it or nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Transaction {
+    /// `namespace/name`.
+    pub pod_group: Arc<str>,
+    /// The group's uid.
+    pub uid: Arc<str>,
+    /// Hash of the spec that the decision was made for.
+    pub spec_hash: u64,
+    /// The minimum that the decision was made for.
+    pub min_member: u32,
+    /// Pods to bind now.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub binds: Vec<Bind>,
+    /// Pods to evict.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub evictions: Vec<Eviction>,
+    /// Pods that wait on a node for others to end. Nothing to do for them.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub pipelined: Vec<Bind>,
+    /// The group's new phase.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub phase: Option<Phase>,
+}
+
+/// A pod and its node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bind {
+    /// `namespace/name`.
+    pub pod: Arc<str>,
+    /// The pod's uid.
+    pub uid: Arc<str>,
+    /// The node's name.
+    pub node: Arc<str>,
+}
+
+/// A pod that has to go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Eviction {
+    /// `namespace/name`.
+    pub pod: Arc<str>,
+    /// The pod's uid.
+    pub uid: Arc<str>,
+    /// The node's name.
+    pub node: Arc<str>,
+    /// What for.
+    pub purpose: Purpose,
+}
+
+/// What an eviction is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Purpose {
+    /// Another group of the same queue, or a near one, is more important.
+    Preempt {
+        /// The group that gets the room.
+        beneficiary: Arc<str>,
+    },
+    /// Another queue gets back what it deserves.
+    Reclaim {
+        /// The group that gets the room.
+        beneficiary: Arc<str>,
+    },
+}
+
+/// A pod group that waits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Waiting {
+    /// `namespace/name`.
+    pub pod_group: Arc<str>,
+    /// The group's uid; empty if the group does not exist.
+    pub uid: Arc<str>,
+    /// How many of its pods have no node.
+    pub pods: u32,
+    /// Why, most important first.
+    pub reasons: Vec<Reason>,
+}
+
+/// A queue after the cycle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueState {
+    /// Its name.
+    pub name: Arc<str>,
+    /// What its pods, and those of all queues below, have.
+    pub allocated: Resources,
+}
+
+impl Plan {
+    /// All binds.
+    pub fn binds(&self) -> impl Iterator<Item = &Bind> {
+        self.transactions.iter().flat_map(|transaction| &transaction.binds)
+    }
+
+    /// Nothing to do.
+    pub fn is_idle(&self) -> bool {
+        self.transactions.is_empty()
+    }
+}
+
+/// Splits `namespace/name`.
+pub fn split_key(key: &str) -> (&str, &str) {
+    key.split_once('/').unwrap_or(("", key))
+}

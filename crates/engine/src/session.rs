@@ -1,0 +1,149 @@
+//! The state of the cluster, and how to try something: take a checkpoint, do it, roll back.
+
+mod apply;
+
+use std::sync::Arc;
+
+use crate::facts::Phase;
+use crate::ledger::{Ledger, Status};
+use crate::model::{ClassId, Id as _, JobId, Model, NodeId, TaskId};
+
+/// Model and ledger together, with the undo log. Lives as long as the engine.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    /// What the objects say.
+    pub model: Model,
+    /// What is counted.
+    pub ledger: Ledger,
+    /// Present nodes in the order that breaks ties; see [`State::order_nodes`].
+    pub(crate) by_rank: Vec<NodeId>,
+    /// Grows with every change of the node order.
+    pub(crate) order_version: u64,
+    pub(crate) order_stale: bool,
+    pub(crate) order_seed: u64,
+    log: Vec<Undo>,
+    recording: bool,
+    /// Something changed since the last cycle.
+    pub(crate) changed: bool,
+    /// Jobs whose pods or facts changed since their phase was last worked out.
+    pub(crate) dirty_jobs: Vec<JobId>,
+    /// Classes whose slot was given back: what is cached for them is void.
+    pub(crate) freed_classes: Vec<ClassId>,
+    /// Pods that wait for the API to confirm the node that we gave them: (decided at, pod).
+    pub(crate) assumed: Vec<(i64, TaskId, Arc<str>)>,
+}
+
+/// How to take one step back.
+#[derive(Clone, Copy, Debug)]
+enum Undo {
+    Entered(TaskId),
+    Left { task: TaskId, status: Status, node: NodeId, in_node: u32 },
+    Phase { job: JobId, before: Phase },
+}
+
+/// A moment to go back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Checkpoint(usize);
+
+impl State {
+    /// Begins to record steps. Until [`State::settle`] all changes must go through the methods below.
+    pub(crate) fn open(&mut self) {
+        debug_assert!(self.log.is_empty());
+        self.recording = true;
+    }
+
+    /// Makes all steps final.
+    pub(crate) fn settle(&mut self) {
+        self.log.clear();
+        self.recording = false;
+    }
+
+    /// Marks this moment.
+    pub fn checkpoint(&self) -> Checkpoint {
+        Checkpoint(self.log.len())
+    }
+
+    /// Undoes everything since the checkpoint: the ledger is then what it was, byte for byte.
+    pub fn rollback(&mut self, checkpoint: Checkpoint) {
+        while self.log.len() > checkpoint.0 {
+            match self.log.pop() {
+                Some(Undo::Entered(task)) => self.ledger.leave(&self.model, task),
+                Some(Undo::Left { task, status, node, in_node }) => {
+                    self.ledger.enter(&self.model, task, status, node, Some(in_node));
+                }
+                Some(Undo::Phase { job, before }) => self.model.jobs[job].phase = before,
+                None => return,
+            }
+        }
+    }
+
+    fn note(&mut self, step: Undo) {
+        if self.recording {
+            self.log.push(step);
+        }
+    }
+
+    /// Counts a task that is out.
+    pub(crate) fn place(&mut self, task: TaskId, status: Status, node: NodeId) {
+        self.ledger.enter(&self.model, task, status, node, None);
+        self.note(Undo::Entered(task));
+    }
+
+    /// Stops counting a task.
+    pub(crate) fn remove(&mut self, task: TaskId) {
+        let (status, node) = (self.ledger.status(task), self.ledger.node(task));
+        if status == Status::Out {
+            return;
+        }
+        let in_node = self.ledger.in_node(task);
+        self.ledger.leave(&self.model, task);
+        self.note(Undo::Left { task, status, node, in_node });
+    }
+
+    /// Moves a task to another status or node.
+    pub fn set(&mut self, task: TaskId, status: Status, node: NodeId) {
+        self.remove(task);
+        self.place(task, status, node);
+    }
+
+    /// Changes a job's phase.
+    pub fn set_phase(&mut self, job: JobId, phase: Phase) {
+        let before = std::mem::replace(&mut self.model.jobs[job].phase, phase);
+        if before != phase {
+            self.note(Undo::Phase { job, before });
+        }
+    }
+
+    /// Brings the order of nodes up to date: by name, turned by the seed, so that of equal nodes another one comes
+    /// first with another seed.
+    pub(crate) fn order_nodes(&mut self, seed: u64) {
+        if !self.order_stale && self.order_seed == seed {
+            return;
+        }
+        let State { model, by_rank, .. } = self;
+        by_rank.clear();
+        by_rank.extend(model.nodes.ids().filter(|&node| model.nodes[node].present));
+        by_rank.sort_by(|&a, &b| model.nodes.name(a).cmp(model.nodes.name(b)));
+        if !by_rank.is_empty() {
+            by_rank.rotate_left((seed % by_rank.len() as u64) as usize);
+        }
+        for (rank, &node) in by_rank.iter().enumerate() {
+            model.nodes[node].rank = rank as u32;
+        }
+        self.order_version += 1;
+        self.order_stale = false;
+        self.order_seed = seed;
+    }
+
+    /// Present nodes in tie-breaking order.
+    pub fn nodes_in_order(&self) -> &[NodeId] {
+        &self.by_rank
+    }
+
+    /// A job's phase has to be worked out again.
+    pub(crate) fn mark(&mut self, job: JobId) {
+        if job.is_some() {
+            self.dirty_jobs.push(job);
+        }
+    }
+}
