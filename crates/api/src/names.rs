@@ -47,6 +47,8 @@ pub const JOB_NAME: &str = "volcano.sh/job-name";
 pub const JOB_NAMESPACE: &str = "volcano.sh/job-namespace";
 /// Pod label and annotation: name of the task.
 pub const TASK_SPEC: &str = "volcano.sh/task-spec";
+/// Pod annotation: its order among the pods of its group, in place of its priority.
+pub const TASK_PRIORITY: &str = "volcano.sh/task-priority";
 /// Pod label and annotation: index of the pod in its task.
 pub const TASK_INDEX: &str = "volcano.sh/task-index";
 /// Pod label and annotation: queue of the Job.

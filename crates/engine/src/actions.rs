@@ -71,7 +71,8 @@ impl Cycle<'_> {
         let mut jobs: FxHashMap<QueueId, Heap<JobId>> = FxHashMap::default();
         for job in self.state.model.jobs.ids() {
             let record = &self.state.model.jobs[job];
-            let served = record.present && record.unsupported.is_empty() && self.state.model.queues[record.queue].present;
+            let served =
+                record.present && record.unsupported.is_empty() && self.state.model.queues[record.queue].present;
             if served && wanted(job) {
                 jobs.entry(record.queue).or_default().add(job);
             }
@@ -90,15 +91,21 @@ impl Cycle<'_> {
     }
 
     fn next_job(&self, line: &mut Line, queue: QueueId) -> Option<JobId> {
-        line.jobs.get_mut(&queue)?.pop(|&a, &b| self.hooks.job_order(self.state, a, b))
+        line.jobs
+            .get_mut(&queue)?
+            .pop(|&a, &b| self.hooks.job_order(self.state, a, b))
     }
 
     fn requeue(&self, line: &mut Line, queue: QueueId) {
-        line.queues.push(queue, |&a, &b| self.hooks.queue_order(self.state, a, b));
+        line.queues
+            .push(queue, |&a, &b| self.hooks.queue_order(self.state, a, b));
     }
 
     fn requeue_job(&self, line: &mut Line, queue: QueueId, job: JobId) {
-        line.jobs.entry(queue).or_default().push(job, |&a, &b| self.hooks.job_order(self.state, a, b));
+        line.jobs
+            .entry(queue)
+            .or_default()
+            .push(job, |&a, &b| self.hooks.job_order(self.state, a, b));
     }
 
     /// Pending pods of a job that are free to be placed, in order.
@@ -121,7 +128,11 @@ impl Cycle<'_> {
     fn place(&mut self, task: TaskId) -> Option<Fit> {
         let class = self.state.model.tasks[task].class;
         let (node, fit) = self.candidates.best(self.state, self.hooks, class)?;
-        let status = if fit == Fit::Idle { Status::Allocated } else { Status::Pipelined };
+        let status = if fit == Fit::Idle {
+            Status::Allocated
+        } else {
+            Status::Pipelined
+        };
         self.state.set(task, status, node);
         Some(fit)
     }
@@ -131,7 +142,9 @@ impl Cycle<'_> {
         if !attempt.failed.contains(&class) {
             attempt.failed.push(class);
             let (state, hooks) = (&*self.state, self.hooks);
-            self.shortages.entry(class).or_insert_with(|| Arc::new(Shortage::of(state, hooks, class)));
+            self.shortages
+                .entry(class)
+                .or_insert_with(|| Arc::new(Shortage::of(state, hooks, class)));
         }
     }
 

@@ -10,7 +10,7 @@ use crate::session::State;
 
 /// How well a pod fits on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fit {
+pub(crate) enum Fit {
     /// When what is being released there is gone.
     Future,
     /// Now.
@@ -30,25 +30,25 @@ fn worth(fit: Fit, score: f64) -> u64 {
 
 /// The trees of all classes.
 #[derive(Clone, Debug, Default)]
-pub struct Candidates {
+pub(crate) struct Candidates {
     trees: Vec<Option<Box<Tree>>>,
 }
 
 impl Candidates {
     /// Forgets everything, after the configuration changed.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.trees.clear();
     }
 
     /// Forgets one class.
-    pub fn forget(&mut self, class: ClassId) {
+    pub(crate) fn forget(&mut self, class: ClassId) {
         if let Some(tree) = self.trees.get_mut(class.index()) {
             *tree = None;
         }
     }
 
     /// The best node for a pod of this class: idle room before future room, then the score, then the order of nodes.
-    pub fn best(&mut self, state: &State, hooks: &Hooks, class: ClassId) -> Option<(NodeId, Fit)> {
+    pub(crate) fn best(&mut self, state: &State, hooks: &Hooks, class: ClassId) -> Option<(NodeId, Fit)> {
         if self.trees.len() < state.model.classes.slots() {
             self.trees.resize_with(state.model.classes.slots(), || None);
         }
@@ -80,7 +80,11 @@ impl Tree {
         if self.order_version == state.order_version && self.read == journal.end() {
             return;
         }
-        let touched = if self.order_version == state.order_version { journal.since(self.read) } else { None };
+        let touched = if self.order_version == state.order_version {
+            journal.since(self.read)
+        } else {
+            None
+        };
         match touched {
             None => self.build(state, hooks, class),
             Some(touched) => {
@@ -127,7 +131,11 @@ impl Tree {
         if !self.admits[node.index()] || !state.ledger.future().fits(node.index(), request) {
             return 0;
         }
-        let fit = if state.ledger.idle().fits(node.index(), request) { Fit::Idle } else { Fit::Future };
+        let fit = if state.ledger.idle().fits(node.index(), request) {
+            Fit::Idle
+        } else {
+            Fit::Future
+        };
         worth(fit, hooks.score(state, class, node))
     }
 
@@ -154,7 +162,11 @@ impl Tree {
         let best = *self.worths.get(1).filter(|&&worth| worth > 0)?;
         let mut at = 1;
         while at < self.width {
-            at = if self.worths[2 * at] == best { 2 * at } else { 2 * at + 1 };
+            at = if self.worths[2 * at] == best {
+                2 * at
+            } else {
+                2 * at + 1
+            };
         }
         Some((at - self.width, best))
     }

@@ -86,23 +86,73 @@ pub enum ConfError {
 }
 
 /// All actions of the configuration language.
-const ACTIONS: &[&str] =
-    &["enqueue", "allocate", "backfill", "preempt", "reclaim", "gangpreempt", "gangreclaim", "shuffle"];
+const ACTIONS: &[&str] = &[
+    "enqueue",
+    "allocate",
+    "backfill",
+    "preempt",
+    "reclaim",
+    "gangpreempt",
+    "gangreclaim",
+    "shuffle",
+];
 /// Actions that the engine has.
 const KNOWN_ACTIONS: &[&str] = &["enqueue", "allocate", "backfill"];
 /// All plugins of the configuration language.
 const PLUGINS: &[&str] = &[
-    "binpack", "capacity", "cdp", "conformance", "deviceshare", "drf", "extender", "gang", "network-topology-aware",
-    "node_reservation", "nodegroup", "nodeorder", "numa-aware", "overcommit", "pdb", "predicates", "priority",
-    "proportion", "rescheduling", "resource-strategy-fit", "resourcequota", "sla", "task-topology", "tdm", "usage",
+    "binpack",
+    "capacity",
+    "cdp",
+    "conformance",
+    "deviceshare",
+    "drf",
+    "extender",
+    "gang",
+    "network-topology-aware",
+    "node_reservation",
+    "nodegroup",
+    "nodeorder",
+    "numa-aware",
+    "overcommit",
+    "pdb",
+    "predicates",
+    "priority",
+    "proportion",
+    "rescheduling",
+    "resource-strategy-fit",
+    "resourcequota",
+    "sla",
+    "task-topology",
+    "tdm",
+    "usage",
 ];
 const TOP_KEYS: &[&str] = &["actions", "tiers", "configurations", "metrics"];
 const FLAGS: &[&str] = &[
-    "enableHierarchy", "enableJobOrder", "enableJobReady", "enableJobPipelined", "enableJobEnqueued", "enableTaskOrder",
-    "enablePreemptable", "enableReclaimable", "enablePreemptive", "enableQueueOrder", "enablePredicate",
-    "enableBestNode", "enableNodeOrder", "enableTargetJob", "enableReservedNodes", "enableJobStarving",
-    "enabledVictim", "enabledOverused", "enabledAllocatable", "enabledHyperNodeOrder", "enabledSubJobReady",
-    "enabledSubJobPipelined", "enabledSubJobOrder", "enabledHyperNodeGradient", "EnabledClusterOrder",
+    "enableHierarchy",
+    "enableJobOrder",
+    "enableJobReady",
+    "enableJobPipelined",
+    "enableJobEnqueued",
+    "enableTaskOrder",
+    "enablePreemptable",
+    "enableReclaimable",
+    "enablePreemptive",
+    "enableQueueOrder",
+    "enablePredicate",
+    "enableBestNode",
+    "enableNodeOrder",
+    "enableTargetJob",
+    "enableReservedNodes",
+    "enableJobStarving",
+    "enabledVictim",
+    "enabledOverused",
+    "enabledAllocatable",
+    "enabledHyperNodeOrder",
+    "enabledSubJobReady",
+    "enabledSubJobPipelined",
+    "enabledSubJobOrder",
+    "enabledHyperNodeGradient",
+    "EnabledClusterOrder",
 ];
 
 impl Conf {
@@ -113,7 +163,10 @@ impl Conf {
         let mut conf = Conf::default();
         conf.warn_unknown(top.keys(), TOP_KEYS, "");
         let actions = top.get("actions").map_or(Ok(""), |value| {
-            value.as_str().ok_or(ConfError::Shape { path: "actions".into(), expected: "a text" })
+            value.as_str().ok_or(ConfError::Shape {
+                path: "actions".into(),
+                expected: "a text",
+            })
         })?;
         for name in actions.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             conf.add_action(name)?;
@@ -146,7 +199,8 @@ impl Conf {
             return Err(ConfError::UnknownAction { name: name.to_owned() });
         }
         if !KNOWN_ACTIONS.contains(&name) {
-            self.warnings.push(format!("action {name:?} is not supported yet and is skipped"));
+            self.warnings
+                .push(format!("action {name:?} is not supported yet and is skipped"));
         }
         self.actions.push(name.to_owned());
         Ok(())
@@ -157,7 +211,10 @@ impl Conf {
         let tier = object(tier, &path)?;
         self.warn_unknown(tier.keys(), &["plugins"], &path);
         let mut plugins = Vec::new();
-        for (at, entry) in list(tier.get("plugins"), &format!("{path}.plugins"))?.iter().enumerate() {
+        for (at, entry) in list(tier.get("plugins"), &format!("{path}.plugins"))?
+            .iter()
+            .enumerate()
+        {
             let path = format!("{path}.plugins[{at}]");
             plugins.push(self.read_plugin(entry, &path)?);
         }
@@ -177,10 +234,17 @@ impl Conf {
         }
         let known: Vec<&str> = FLAGS.iter().copied().chain(["name", "arguments"]).collect();
         self.warn_unknown(entry.keys(), &known, path);
-        let mut plugin = PluginConf { name, arguments: arguments_of(entry, path)?, ..Default::default() };
+        let mut plugin = PluginConf {
+            name,
+            arguments: arguments_of(entry, path)?,
+            ..Default::default()
+        };
         for (key, value) in entry.iter().filter(|(key, _)| FLAGS.contains(&key.as_str())) {
             let path = || format!("{path}.{key}");
-            let on = value.as_bool().ok_or_else(|| ConfError::Shape { path: path(), expected: "true or false" })?;
+            let on = value.as_bool().ok_or_else(|| ConfError::Shape {
+                path: path(),
+                expected: "true or false",
+            })?;
             plugin.flags.insert(key.clone(), on);
         }
         Ok(plugin)
@@ -188,27 +252,41 @@ impl Conf {
 
     fn warn_unknown<'a>(&mut self, keys: impl Iterator<Item = &'a String>, known: &[&str], path: &str) {
         for key in keys.filter(|key| !known.contains(&key.as_str())) {
-            let place = if path.is_empty() { String::new() } else { format!(" in {path}") };
-            self.warnings.push(format!("unknown key {key:?}{place} is ignored{}", hint(key, known)));
+            let place = if path.is_empty() {
+                String::new()
+            } else {
+                format!(" in {path}")
+            };
+            self.warnings
+                .push(format!("unknown key {key:?}{place} is ignored{}", hint(key, known)));
         }
     }
 }
 
 fn object<'a>(value: &'a Value, path: &str) -> Result<&'a Map<String, Value>, ConfError> {
-    value.as_object().ok_or_else(|| ConfError::Shape { path: path.to_owned(), expected: "a mapping" })
+    value.as_object().ok_or_else(|| ConfError::Shape {
+        path: path.to_owned(),
+        expected: "a mapping",
+    })
 }
 
 fn list<'a>(value: Option<&'a Value>, path: &str) -> Result<&'a [Value], ConfError> {
     match value {
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Array(items)) => Ok(items),
-        Some(_) => Err(ConfError::Shape { path: path.to_owned(), expected: "a list" }),
+        Some(_) => Err(ConfError::Shape {
+            path: path.to_owned(),
+            expected: "a list",
+        }),
     }
 }
 
 fn name_of(entry: &Map<String, Value>, path: &str) -> Result<String, ConfError> {
     let name = entry.get("name").and_then(Value::as_str);
-    name.map(str::to_owned).ok_or_else(|| ConfError::Shape { path: format!("{path}.name"), expected: "a text" })
+    name.map(str::to_owned).ok_or_else(|| ConfError::Shape {
+        path: format!("{path}.name"),
+        expected: "a text",
+    })
 }
 
 fn arguments_of(entry: &Map<String, Value>, path: &str) -> Result<Map<String, Value>, ConfError> {
@@ -220,7 +298,10 @@ fn arguments_of(entry: &Map<String, Value>, path: &str) -> Result<Map<String, Va
 
 /// ", did you mean …?" where a known word is near.
 fn hint(word: &str, known: &[&str]) -> String {
-    let near = known.iter().map(|candidate| (distance(word, candidate), candidate)).min();
+    let near = known
+        .iter()
+        .map(|candidate| (distance(word, candidate), candidate))
+        .min();
     match near {
         Some((steps, candidate)) if steps <= 1 + word.len() / 4 => format!(", did you mean {candidate:?}?"),
         _ => String::new(),
@@ -257,9 +338,18 @@ mod tests {
     #[test]
     fn embedded_parses() {
         let conf = Conf::embedded();
-        assert_eq!(conf.actions, ["enqueue", "allocate", "reclaim", "gangreclaim", "backfill"]);
+        assert_eq!(
+            conf.actions,
+            ["enqueue", "allocate", "reclaim", "gangreclaim", "backfill"]
+        );
         assert_eq!(conf.tiers.iter().map(Vec::len).collect::<Vec<_>>(), [3, 7]);
-        assert!(conf.warnings.iter().all(|warning| warning.contains("not supported yet")), "{:?}", conf.warnings);
+        assert!(
+            conf.warnings
+                .iter()
+                .all(|warning| warning.contains("not supported yet")),
+            "{:?}",
+            conf.warnings
+        );
         let capacity = &conf.tiers[1][3];
         assert!(capacity.is_on("enableHierarchy") && capacity.boolean("deservedFromWeight") == Some(true));
         assert!(!conf.tiers[1][1].is_on("enablePreemptable") && conf.tiers[1][1].is_on("enableJobOrder"));
@@ -267,7 +357,10 @@ mod tests {
 
     #[test]
     fn warnings_suggest() {
-        check("actoins: x\nactions: allocate", &["unknown key \"actoins\" is ignored, did you mean \"actions\"?"]);
+        check(
+            "actoins: x\nactions: allocate",
+            &["unknown key \"actoins\" is ignored, did you mean \"actions\"?"],
+        );
         check(
             "tiers: [{plugins: [{name: gangs}, {name: gang, enableJobRedy: true}]}]",
             &[
@@ -275,7 +368,10 @@ mod tests {
                 "unknown key \"enableJobRedy\" in tiers[0].plugins[1] is ignored, did you mean \"enableJobReady\"?",
             ],
         );
-        let conf = check("actions: ' allocate ,enqueue,'\nconfigurations: [{name: allocate, arguments: {a: 1}}]", &[]);
+        let conf = check(
+            "actions: ' allocate ,enqueue,'\nconfigurations: [{name: allocate, arguments: {a: 1}}]",
+            &[],
+        );
         assert_eq!(conf.actions, ["allocate", "enqueue"]);
         assert_eq!(conf.configurations["allocate"]["a"], 1);
     }
@@ -283,11 +379,17 @@ mod tests {
     #[test]
     fn refusals() {
         for (text, part) in [
-            ("actions: alocate", "unknown action \"alocate\", did you mean \"allocate\"?"),
+            (
+                "actions: alocate",
+                "unknown action \"alocate\", did you mean \"allocate\"?",
+            ),
             ("actions: [a]", "actions must be a text"),
             ("tiers: 1", "tiers must be a list"),
             ("tiers: [{plugins: [{}]}]", "tiers[0].plugins[0].name must be a text"),
-            ("tiers: [{plugins: [{name: gang, enableJobOrder: 1}]}]", "enableJobOrder must be true or false"),
+            (
+                "tiers: [{plugins: [{name: gang, enableJobOrder: 1}]}]",
+                "enableJobOrder must be true or false",
+            ),
             ("[", "not valid YAML"),
         ] {
             let error = Conf::parse(text).unwrap_err().to_string();

@@ -10,7 +10,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::convert::{FactsError, amount, resources};
+pub use basalt_api::podgroup::PodGroupPhase as Phase;
+pub use basalt_api::slim::PodPhase;
+
+pub use self::convert::{amount, quantity, resources, spec_hash};
 pub use crate::resources::Resources;
 
 /// A change of the cluster.
@@ -174,22 +177,6 @@ pub struct Constraints {
     pub unsupported: Vec<Arc<str>>,
 }
 
-/// A pod's phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PodPhase {
-    /// Not running yet.
-    #[default]
-    Pending,
-    /// Running.
-    Running,
-    /// Ended well.
-    Succeeded,
-    /// Ended badly.
-    Failed,
-    /// Its node does not answer.
-    Unknown,
-}
-
 /// A pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodFacts {
@@ -212,7 +199,7 @@ pub struct PodFacts {
     #[serde(default = "default_task_priority")]
     pub priority: i32,
     /// Its phase.
-    #[serde(default)]
+    #[serde(default = "default_pod_phase")]
     pub phase: PodPhase,
     /// The node that it is bound to.
     #[serde(default)]
@@ -264,24 +251,12 @@ fn default_true() -> bool {
     true
 }
 
-/// A pod group's phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Phase {
-    /// Not admitted yet.
-    #[default]
-    Pending,
-    /// Admitted; its pods may be made and placed.
-    Inqueue,
-    /// At least the minimum of its pods is placed.
-    Running,
-    /// Pods run, but the group is below its minimum.
-    Unknown,
-    /// All its pods have ended.
-    Completed,
+fn default_pod_phase() -> PodPhase {
+    PodPhase::Pending
 }
 
 /// A pod group: one job of the scheduler.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodGroupFacts {
     /// `namespace/name`.
     pub key: Arc<str>,
@@ -308,11 +283,33 @@ pub struct PodGroupFacts {
     #[serde(default)]
     pub priority_class: Arc<str>,
     /// The phase as last written.
-    #[serde(default)]
+    #[serde(default = "default_phase")]
     pub phase: Phase,
     /// Hard constraints that the engine does not know (by name): the whole group waits.
     #[serde(default)]
     pub unsupported: Vec<Arc<str>>,
+}
+
+impl Default for PodGroupFacts {
+    fn default() -> Self {
+        PodGroupFacts {
+            key: Arc::from(""),
+            uid: Arc::from(""),
+            created_ms: 0,
+            spec_hash: 0,
+            queue: Arc::from(basalt_api::names::DEFAULT_QUEUE),
+            min_member: 0,
+            min_task_member: BTreeMap::new(),
+            min_resources: None,
+            priority_class: Arc::from(""),
+            phase: Phase::Pending,
+            unsupported: Vec::new(),
+        }
+    }
+}
+
+fn default_phase() -> Phase {
+    Phase::Pending
 }
 
 /// A queue.

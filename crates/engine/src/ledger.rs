@@ -6,7 +6,6 @@
 
 mod journal;
 
-use serde::Serialize;
 use smallvec::SmallVec;
 
 pub use self::journal::{Journal, Touch};
@@ -14,7 +13,7 @@ use crate::model::{Id, JobId, Model, NodeId, QueueId, TaskId};
 use crate::resources::{Columns, DimId};
 
 /// Where a pod stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Status {
     /// Not counted anywhere.
@@ -61,7 +60,7 @@ impl Status {
 }
 
 /// How many pods are in which status, and how many pending ones ask for nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     by_status: [u32; STATUSES],
     /// Pending pods that ask for nothing but a place.
@@ -100,7 +99,13 @@ impl Counts {
     }
 
     fn shift(&mut self, status: Status, best_effort: bool, enter: bool) {
-        let by = |cell: &mut u32| *cell = if enter { cell.wrapping_add(1) } else { cell.wrapping_sub(1) };
+        let by = |cell: &mut u32| {
+            *cell = if enter {
+                cell.wrapping_add(1)
+            } else {
+                cell.wrapping_sub(1)
+            }
+        };
         by(&mut self.by_status[status as usize]);
         if status == Status::Pending && best_effort {
             by(&mut self.pending_best_effort);
@@ -109,7 +114,7 @@ impl Counts {
 }
 
 /// The accounts. Two ledgers are equal when every count is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     // By task.
     status: Vec<Status>,
@@ -126,7 +131,6 @@ pub struct Ledger {
     // By queue, every queue with all below it.
     queue_allocated: Columns,
     /// Which nodes changed, for those who keep something up to date with them.
-    #[serde(skip)]
     pub journal: Journal,
 }
 
@@ -294,14 +298,16 @@ impl Ledger {
     /// Puts what a job has allocated onto its queue and the queues above.
     pub(crate) fn join_queue(&mut self, model: &Model, job: JobId) {
         for queue in chain(model, model.jobs[job].queue) {
-            self.queue_allocated.add_row(queue.index(), &self.job_allocated, job.index());
+            self.queue_allocated
+                .add_row(queue.index(), &self.job_allocated, job.index());
         }
     }
 
     /// Takes what a job has allocated off its queue and the queues above.
     pub(crate) fn quit_queue(&mut self, model: &Model, job: JobId) {
         for queue in chain(model, model.jobs[job].queue) {
-            self.queue_allocated.sub_row(queue.index(), &self.job_allocated, job.index());
+            self.queue_allocated
+                .sub_row(queue.index(), &self.job_allocated, job.index());
         }
     }
 
@@ -323,5 +329,9 @@ impl Ledger {
 }
 
 fn chain(model: &Model, queue: QueueId) -> &[QueueId] {
-    if queue.is_some() { &model.queues[queue].chain } else { &[] }
+    if queue.is_some() {
+        &model.queues[queue].chain
+    } else {
+        &[]
+    }
 }

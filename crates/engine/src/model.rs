@@ -132,6 +132,8 @@ pub struct Job {
     pub seen_phase: Phase,
     /// The phase that the engine holds to be true.
     pub phase: Phase,
+    /// The phase that the API shows, or that a plan has told it to show.
+    pub announced: Phase,
     /// Hard constraints that the engine does not know.
     pub unsupported: Vec<Arc<str>>,
     /// Its pods, in no meaningful order.
@@ -153,6 +155,7 @@ impl Default for Job {
             priority: 0,
             seen_phase: Phase::Pending,
             phase: Phase::Pending,
+            announced: Phase::Pending,
             unsupported: Vec::new(),
             tasks: Vec::new(),
         }
@@ -202,14 +205,22 @@ impl Model {
         if let Some(&(value, _)) = self.priorities.get(class) {
             return value;
         }
-        self.priorities.values().filter(|(_, default)| *default).map(|&(value, _)| value).max().unwrap_or(0)
+        self.priorities
+            .values()
+            .filter(|(_, default)| *default)
+            .map(|&(value, _)| value)
+            .max()
+            .unwrap_or(0)
     }
 
     /// The index of a role in a job, added if it is new.
     pub fn role_index(&mut self, job: JobId, name: &Arc<str>) -> u16 {
         let roles = &mut self.jobs[job].roles;
         let at = roles.iter().position(|role| role.name == *name).unwrap_or_else(|| {
-            roles.push(Role { name: name.clone(), min: 0 });
+            roles.push(Role {
+                name: name.clone(),
+                min: 0,
+            });
             roles.len() - 1
         });
         // A job with more roles than that counts the rest as one.
@@ -248,9 +259,13 @@ mod tests {
 
     #[test]
     fn ordinals() {
-        for (key, expected) in
-            [("ns/job-task-7", Some(7)), ("ns/pod-7", None), ("a-b/c-d", None), ("ns/a-b-c", None), ("ns/a-b-010", Some(10))]
-        {
+        for (key, expected) in [
+            ("ns/job-task-7", Some(7)),
+            ("ns/pod-7", None),
+            ("a-b/c-d", None),
+            ("ns/a-b-c", None),
+            ("ns/a-b-010", Some(10)),
+        ] {
             assert_eq!(ordinal(key), expected, "{key}");
         }
     }

@@ -184,7 +184,10 @@ impl Hooks {
     /// Builds the table from a configuration. Plugins that do not exist are left out; the configuration's warnings
     /// name them.
     pub fn new(conf: &Conf) -> Self {
-        let mut hooks = Hooks { plugins: Vec::new(), table: Default::default() };
+        let mut hooks = Hooks {
+            plugins: Vec::new(),
+            table: Default::default(),
+        };
         for (tier, plugins) in conf.tiers.iter().enumerate() {
             for plugin_conf in plugins {
                 let Some(plugin) = build(plugin_conf) else { continue };
@@ -208,12 +211,17 @@ impl Hooks {
     }
 
     fn answers(&self, hook: Hook) -> impl Iterator<Item = (usize, &dyn Plugin)> {
-        self.table[hook as usize].iter().map(|&(tier, index)| (tier, &*self.plugins[index]))
+        self.table[hook as usize]
+            .iter()
+            .map(|&(tier, index)| (tier, &*self.plugins[index]))
     }
 
     /// Combining rule "first": the first answer that is not a tie.
     fn first(&self, hook: Hook, ask: impl Fn(&dyn Plugin) -> Ordering) -> Ordering {
-        self.answers(hook).map(|(_, plugin)| ask(plugin)).find(|answer| answer.is_ne()).unwrap_or(Ordering::Equal)
+        self.answers(hook)
+            .map(|(_, plugin)| ask(plugin))
+            .find(|answer| answer.is_ne())
+            .unwrap_or(Ordering::Equal)
     }
 
     /// Combining rule "vote": one reject refuses; after a tier with a permit the rest is not asked; no opinion permits.
@@ -261,7 +269,8 @@ impl Hooks {
 
     /// Why a job cannot be scheduled: the first objection.
     pub fn job_invalid(&self, state: &State, job: JobId) -> Option<TooFew> {
-        self.answers(Hook::JobValid).find_map(|(_, plugin)| plugin.job_invalid(state, job))
+        self.answers(Hook::JobValid)
+            .find_map(|(_, plugin)| plugin.job_invalid(state, job))
     }
 
     /// A vote: may the job enter the queue?
@@ -271,7 +280,8 @@ impl Hooks {
 
     /// All must agree that the job has what it needs.
     pub fn job_ready(&self, state: &State, job: JobId) -> bool {
-        self.answers(Hook::JobReady).all(|(_, plugin)| plugin.job_ready(state, job))
+        self.answers(Hook::JobReady)
+            .all(|(_, plugin)| plugin.job_ready(state, job))
     }
 
     /// A vote: will the job have what it needs?
@@ -281,7 +291,9 @@ impl Hooks {
 
     /// All of the first tier that has an opinion must agree; nobody starves without one.
     pub fn job_starving(&self, state: &State, job: JobId) -> bool {
-        let Some((first, _)) = self.answers(Hook::JobStarving).next() else { return false };
+        let Some((first, _)) = self.answers(Hook::JobStarving).next() else {
+            return false;
+        };
         self.answers(Hook::JobStarving)
             .take_while(|&(tier, _)| tier == first)
             .all(|(_, plugin)| plugin.job_starving(state, job))
@@ -289,21 +301,26 @@ impl Hooks {
 
     /// Any may say that the queue has had enough.
     pub fn overused(&self, state: &State, queue: QueueId) -> bool {
-        self.answers(Hook::Overused).any(|(_, plugin)| plugin.overused(state, queue))
+        self.answers(Hook::Overused)
+            .any(|(_, plugin)| plugin.overused(state, queue))
     }
 
     /// All must agree that the queue may have the pod.
     pub fn allocatable(&self, state: &State, queue: QueueId, task: TaskId) -> bool {
-        self.answers(Hook::Allocatable).all(|(_, plugin)| plugin.allocatable(state, queue, task))
+        self.answers(Hook::Allocatable)
+            .all(|(_, plugin)| plugin.allocatable(state, queue, task))
     }
 
     /// Why a node does not admit a class: the first objection.
     pub fn blocker(&self, state: &State, class: ClassId, node: NodeId) -> Option<Blocker> {
-        self.answers(Hook::Predicate).find_map(|(_, plugin)| plugin.blocker(state, class, node))
+        self.answers(Hook::Predicate)
+            .find_map(|(_, plugin)| plugin.blocker(state, class, node))
     }
 
     /// The sum of all scores.
     pub fn score(&self, state: &State, class: ClassId, node: NodeId) -> f64 {
-        self.answers(Hook::NodeOrder).map(|(_, plugin)| plugin.score(state, class, node)).sum()
+        self.answers(Hook::NodeOrder)
+            .map(|(_, plugin)| plugin.score(state, class, node))
+            .sum()
     }
 }

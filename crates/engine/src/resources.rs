@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 /// Resources as they cross the engine's border: name → amount in the engine's units.
@@ -17,7 +16,7 @@ pub type Resources = std::collections::BTreeMap<Arc<str>, i64>;
 pub const AMOUNT_MAX: i64 = 1 << 50;
 
 /// Index of a resource dimension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DimId(pub u16);
 
 /// cpu, in milli-cores.
@@ -45,7 +44,10 @@ pub struct Dims {
 
 impl Default for Dims {
     fn default() -> Self {
-        let mut dims = Dims { names: Vec::new(), index: FxHashMap::default() };
+        let mut dims = Dims {
+            names: Vec::new(),
+            index: FxHashMap::default(),
+        };
         for name in ["cpu", "memory", "pods"] {
             dims.intern(name);
         }
@@ -88,7 +90,11 @@ impl Dims {
 
     /// Turns named resources into amounts; negative amounts count as zero, huge ones as [`AMOUNT_MAX`].
     pub fn amounts(&mut self, resources: &Resources) -> Amounts {
-        Amounts::from_pairs(resources.iter().map(|(name, &amount)| (self.intern(name), amount.clamp(0, AMOUNT_MAX))))
+        Amounts::from_pairs(
+            resources
+                .iter()
+                .map(|(name, &amount)| (self.intern(name), amount.clamp(0, AMOUNT_MAX))),
+        )
     }
 
     /// As [`Dims::amounts`], for what a node offers.
@@ -100,13 +106,16 @@ impl Dims {
 
     /// Turns amounts back into named resources.
     pub fn resources(&self, amounts: &Amounts) -> Resources {
-        amounts.iter().map(|(dim, amount)| (self.name(dim).clone(), amount)).collect()
+        amounts
+            .iter()
+            .map(|(dim, amount)| (self.name(dim).clone(), amount))
+            .collect()
     }
 }
 
 /// A sparse vector: the dimensions that are set, in order. An absent dimension is *unset*; where that means zero the
 /// reader says so.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Amounts(SmallVec<[(DimId, i64); 4]>);
 
 impl Amounts {
@@ -136,7 +145,10 @@ impl Amounts {
 
     /// The amount of one dimension, if set.
     pub fn get(&self, dim: DimId) -> Option<i64> {
-        self.0.binary_search_by_key(&dim, |&(d, _)| d).ok().map(|at| self.0[at].1)
+        self.0
+            .binary_search_by_key(&dim, |&(d, _)| d)
+            .ok()
+            .map(|at| self.0[at].1)
     }
 
     /// True when nothing but `pods` is asked for: a best-effort pod.
@@ -147,7 +159,7 @@ impl Amounts {
 
 /// A table of amounts: one column per dimension, one row per object (node, job or queue). A dimension that has no
 /// column yet reads as zero.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Columns {
     rows: usize,
     columns: Vec<Vec<i64>>,
@@ -271,6 +283,9 @@ mod tests {
         columns.sub(0, &Amounts::from_pairs([(MEMORY, 5)]));
         assert!(columns.fits(0, &Amounts::from_pairs([(CPU, 1000)])));
         assert!(!columns.fits(0, &Amounts::from_pairs([(CPU, 1000), (MEMORY, 1)])));
-        assert!(!columns.fits(0, &Amounts::from_pairs([(DimId(9), 1)])), "a dimension nobody offers");
+        assert!(
+            !columns.fits(0, &Amounts::from_pairs([(DimId(9), 1)])),
+            "a dimension nobody offers"
+        );
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::facts::Phase;
 use crate::ledger::{Ledger, Status};
-use crate::model::{ClassId, Id as _, JobId, Model, NodeId, TaskId};
+use crate::model::{ClassId, JobId, Model, NodeId, TaskId};
 
 /// Model and ledger together, with the undo log. Lives as long as the engine.
 #[derive(Clone, Debug, Default)]
@@ -37,8 +37,16 @@ pub struct State {
 #[derive(Clone, Copy, Debug)]
 enum Undo {
     Entered(TaskId),
-    Left { task: TaskId, status: Status, node: NodeId, in_node: u32 },
-    Phase { job: JobId, before: Phase },
+    Left {
+        task: TaskId,
+        status: Status,
+        node: NodeId,
+        in_node: u32,
+    },
+    Phase {
+        job: JobId,
+        before: Phase,
+    },
 }
 
 /// A moment to go back to.
@@ -68,7 +76,12 @@ impl State {
         while self.log.len() > checkpoint.0 {
             match self.log.pop() {
                 Some(Undo::Entered(task)) => self.ledger.leave(&self.model, task),
-                Some(Undo::Left { task, status, node, in_node }) => {
+                Some(Undo::Left {
+                    task,
+                    status,
+                    node,
+                    in_node,
+                }) => {
                     self.ledger.enter(&self.model, task, status, node, Some(in_node));
                 }
                 Some(Undo::Phase { job, before }) => self.model.jobs[job].phase = before,
@@ -97,7 +110,12 @@ impl State {
         }
         let in_node = self.ledger.in_node(task);
         self.ledger.leave(&self.model, task);
-        self.note(Undo::Left { task, status, node, in_node });
+        self.note(Undo::Left {
+            task,
+            status,
+            node,
+            in_node,
+        });
     }
 
     /// Moves a task to another status or node.
@@ -125,7 +143,8 @@ impl State {
         by_rank.extend(model.nodes.ids().filter(|&node| model.nodes[node].present));
         by_rank.sort_by(|&a, &b| model.nodes.name(a).cmp(model.nodes.name(b)));
         if !by_rank.is_empty() {
-            by_rank.rotate_left((seed % by_rank.len() as u64) as usize);
+            let turn = seed % by_rank.len() as u64;
+            by_rank.rotate_left(turn as usize);
         }
         for (rank, &node) in by_rank.iter().enumerate() {
             model.nodes[node].rank = rank as u32;

@@ -30,8 +30,13 @@ impl Cycle<'_> {
             if self.hooks.overused(self.state, queue) {
                 continue;
             }
-            let Some(job) = self.next_job(&mut line, queue) else { continue };
-            let mut sheet = sheets.remove(&job).unwrap_or_else(|| Worksheet { tasks: self.pending(job, false), next: 0 });
+            let Some(job) = self.next_job(&mut line, queue) else {
+                continue;
+            };
+            let mut sheet = sheets.remove(&job).unwrap_or_else(|| Worksheet {
+                tasks: self.pending(job, false),
+                next: 0,
+            });
             if self.turn(job, &mut sheet) && sheet.next < sheet.tasks.len() {
                 sheets.insert(job, sheet);
                 self.requeue_job(&mut line, queue, job);
@@ -125,4 +130,3 @@ impl Cycle<'_> {
         })
     }
 }
-

@@ -9,7 +9,9 @@ impl Cycle<'_> {
     pub(super) fn enqueue(&mut self) {
         let mut line = self.line(|job| self.state.model.jobs[job].phase == Phase::Pending);
         while let Some(queue) = self.next_queue(&mut line) {
-            let Some(job) = self.next_job(&mut line, queue) else { continue };
+            let Some(job) = self.next_job(&mut line, queue) else {
+                continue;
+            };
             let declared = self.state.model.jobs[job].min_resources.is_some();
             if !declared || self.hooks.job_enqueueable(self.state, job) {
                 self.state.set_phase(job, Phase::Inqueue);

@@ -41,13 +41,20 @@ impl Classes {
     /// The class of a shape, made if needed, with one more mention.
     pub fn acquire(&mut self, mut request: Amounts, constraints: &Arc<Constraints>) -> ClassId {
         request = Amounts::from_pairs(request.iter().filter(|&(dim, _)| dim != PODS).chain([(PODS, 1)])).non_zero();
-        let key = ClassKey { request, constraints: constraints.clone() };
+        let key = ClassKey {
+            request,
+            constraints: constraints.clone(),
+        };
         if let Some(&id) = self.by_key.get(&key) {
             self.items[id.index()].mentions += 1;
             return id;
         }
         let key = Arc::new(key);
-        let class = Class { best_effort: key.request.is_best_effort(), key: key.clone(), mentions: 1 };
+        let class = Class {
+            best_effort: key.request.is_best_effort(),
+            key: key.clone(),
+            mentions: 1,
+        };
         let id = if let Some(id) = self.free.pop() {
             self.items[id.index()] = class;
             id

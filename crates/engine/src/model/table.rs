@@ -5,7 +5,6 @@ use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use serde::Serialize;
 
 /// A dense index into a table.
 pub trait Id: Copy + Eq {
@@ -18,7 +17,7 @@ pub trait Id: Copy + Eq {
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(pub u32);
 
         impl $name {

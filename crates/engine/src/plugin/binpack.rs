@@ -29,7 +29,9 @@ impl Binpack {
             weight: weight("binpack.weight"),
             cpu: weight("binpack.cpu"),
             memory: weight("binpack.memory"),
-            others: others.map(|name| (name.to_owned(), weight(&format!("binpack.resources.{name}")))).collect(),
+            others: others
+                .map(|name| (name.to_owned(), weight(&format!("binpack.resources.{name}"))))
+                .collect(),
             dims: Vec::new(),
         }
     }
@@ -42,22 +44,36 @@ impl Plugin for Binpack {
 
     fn open(&mut self, state: &State) {
         self.dims = vec![(CPU, self.cpu), (MEMORY, self.memory)];
-        self.dims.extend(self.others.iter().filter_map(|(name, weight)| Some((state.model.dims.find(name)?, *weight))));
+        self.dims.extend(
+            self.others
+                .iter()
+                .filter_map(|(name, weight)| Some((state.model.dims.find(name)?, *weight))),
+        );
     }
 
     fn score(&self, state: &State, class: ClassId, node: NodeId) -> f64 {
         let allocatable = &state.model.nodes[node].allocatable;
         let (mut sum, mut weights) = (0.0, 0.0);
         for (dim, request) in state.model.classes.request(class).iter() {
-            let Some(&(_, weight)) = self.dims.iter().find(|&&(known, _)| known == dim) else { continue };
+            let Some(&(_, weight)) = self.dims.iter().find(|&&(known, _)| known == dim) else {
+                continue;
+            };
             weights += weight;
-            let Some(capacity) = allocatable.get(dim).filter(|&capacity| capacity > 0) else { continue };
-            let used = capacity.saturating_sub(state.ledger.idle().get(node.index(), dim)).saturating_add(request);
+            let Some(capacity) = allocatable.get(dim).filter(|&capacity| capacity > 0) else {
+                continue;
+            };
+            let used = capacity
+                .saturating_sub(state.ledger.idle().get(node.index(), dim))
+                .saturating_add(request);
             if used > capacity {
                 return 0.0;
             }
             sum += weight * used as f64 / capacity as f64;
         }
-        if weights > 0.0 { 100.0 * self.weight * sum / weights } else { 0.0 }
+        if weights > 0.0 {
+            100.0 * self.weight * sum / weights
+        } else {
+            0.0
+        }
     }
 }

@@ -15,11 +15,12 @@ fn reaches(state: &State, job: JobId, count: impl Fn(&Counts) -> u32) -> bool {
     let record = &state.model.jobs[job];
     count(state.ledger.counts(job)) >= record.min_member
         && (!record.roles_count()
-            || record.roles.iter().enumerate().all(|(role, Role { min, .. })| {
-                *min == 0 || count(&state.ledger.role_counts(job, role)) >= *min
-            }))
+            || record
+                .roles
+                .iter()
+                .enumerate()
+                .all(|(role, Role { min, .. })| *min == 0 || count(&state.ledger.role_counts(job, role)) >= *min))
 }
-
 
 fn ready(state: &State, job: JobId) -> bool {
     reaches(state, job, |counts| counts.ready() + counts.pending_best_effort)
@@ -27,7 +28,13 @@ fn ready(state: &State, job: JobId) -> bool {
 
 impl Plugin for Gang {
     fn hooks(&self) -> &'static [Hook] {
-        &[Hook::JobValid, Hook::JobOrder, Hook::JobReady, Hook::JobPipelined, Hook::JobStarving]
+        &[
+            Hook::JobValid,
+            Hook::JobOrder,
+            Hook::JobReady,
+            Hook::JobPipelined,
+            Hook::JobStarving,
+        ]
     }
 
     fn job_invalid(&self, state: &State, job: JobId) -> Option<TooFew> {
@@ -36,7 +43,11 @@ impl Plugin for Gang {
             for (index, role) in record.roles.iter().enumerate() {
                 let have = state.ledger.role_counts(job, index).valid();
                 if have < role.min {
-                    return Some(TooFew { role: Some(role.name.clone()), need: role.min, have });
+                    return Some(TooFew {
+                        role: Some(role.name.clone()),
+                        need: role.min,
+                        have,
+                    });
                 }
             }
         }
@@ -54,9 +65,12 @@ impl Plugin for Gang {
     }
 
     fn job_pipelined(&self, state: &State, job: JobId) -> Vote {
-        let pipelined =
-            |counts: &Counts| counts.ready() + counts.pending_best_effort + counts.of(Status::Pipelined);
-        if reaches(state, job, pipelined) { Vote::Permit } else { Vote::Reject }
+        let pipelined = |counts: &Counts| counts.ready() + counts.pending_best_effort + counts.of(Status::Pipelined);
+        if reaches(state, job, pipelined) {
+            Vote::Permit
+        } else {
+            Vote::Reject
+        }
     }
 
     fn job_starving(&self, state: &State, job: JobId) -> bool {

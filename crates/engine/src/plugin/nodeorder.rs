@@ -41,23 +41,29 @@ impl Plugin for NodeOrder {
     fn score(&self, state: &State, class: ClassId, node: NodeId) -> f64 {
         let allocatable = &state.model.nodes[node].allocatable;
         let requests = state.model.classes.request(class);
-        let (mut least, mut most, mut fractions, mut dims) = (0, 0, [0.0; 2], 0);
+        let (mut least, mut most, mut fractions, mut dims) = (0, 0, [0.0; 2], 0_u8);
         for dim in [CPU, MEMORY] {
-            let Some(capacity) = allocatable.get(dim).filter(|&capacity| capacity > 0) else { continue };
+            let Some(capacity) = allocatable.get(dim).filter(|&capacity| capacity > 0) else {
+                continue;
+            };
             let taken = capacity.saturating_sub(state.ledger.idle().get(node.index(), dim));
             let request = requests.get(dim).unwrap_or(0);
             let used = taken.saturating_add(at_least(dim, request)).clamp(0, capacity);
             least += (capacity - used) * 100 / capacity;
             most += used * 100 / capacity;
-            fractions[dims] = (taken.saturating_add(request) as f64 / capacity as f64).min(1.0);
+            fractions[usize::from(dims)] = (taken.saturating_add(request) as f64 / capacity as f64).min(1.0);
             dims += 1;
         }
         if dims == 0 {
             return 0.0;
         }
-        let apart = if dims == 2 { (fractions[0] - fractions[1]).abs() / 2.0 } else { 0.0 };
+        let apart = if dims == 2 {
+            (fractions[0] - fractions[1]).abs() / 2.0
+        } else {
+            0.0
+        };
         let balanced = ((1.0 - apart) * 100.0).floor();
-        let count = dims as i64;
+        let count = i64::from(dims);
         self.least * (least / count) as f64 + self.most * (most / count) as f64 + self.balanced * balanced
     }
 }

@@ -22,7 +22,10 @@ impl Plugin for Predicates {
         if record.unschedulable && !tolerated(&cordon(), &constraints.tolerations) {
             return Some(Blocker::Unschedulable);
         }
-        let selected = constraints.node_selector.iter().all(|(key, value)| record.labels.get(key) == Some(value));
+        let selected = constraints
+            .node_selector
+            .iter()
+            .all(|(key, value)| record.labels.get(key) == Some(value));
         let name = state.model.nodes.name(node);
         let affine = constraints.node_affinity.as_ref().is_none_or(|terms| {
             let holds = |requirement: &NodeRequirement| holds(requirement, &record.labels, name);
@@ -32,7 +35,11 @@ impl Plugin for Predicates {
             return Some(Blocker::Affinity);
         }
         let repels = |taint: &&Taint| taint.effect != TaintEffect::PreferNoSchedule;
-        let all_tolerated = record.taints.iter().filter(repels).all(|taint| tolerated(taint, &constraints.tolerations));
+        let all_tolerated = record
+            .taints
+            .iter()
+            .filter(repels)
+            .all(|taint| tolerated(taint, &constraints.tolerations));
         (!all_tolerated).then_some(Blocker::Taint)
     }
 }
@@ -51,7 +58,11 @@ fn tolerated(taint: &Taint, tolerations: &[Toleration]) -> bool {
 }
 
 fn holds(requirement: &NodeRequirement, labels: &BTreeMap<Arc<str>, Arc<str>>, name: &Arc<str>) -> bool {
-    let value = if requirement.on_name { Some(name) } else { labels.get(&requirement.key) };
+    let value = if requirement.on_name {
+        Some(name)
+    } else {
+        labels.get(&requirement.key)
+    };
     let number = |text: &str| text.parse::<i64>().ok();
     let bound = || requirement.values.first().and_then(|text| number(text));
     match requirement.operator {
@@ -59,7 +70,13 @@ fn holds(requirement: &NodeRequirement, labels: &BTreeMap<Arc<str>, Arc<str>>, n
         NodeOperator::NotIn => value.is_none_or(|value| !requirement.values.contains(value)),
         NodeOperator::Exists => value.is_some(),
         NodeOperator::DoesNotExist => value.is_none(),
-        NodeOperator::Gt => value.and_then(|value| number(value)).zip(bound()).is_some_and(|(x, y)| x > y),
-        NodeOperator::Lt => value.and_then(|value| number(value)).zip(bound()).is_some_and(|(x, y)| x < y),
+        NodeOperator::Gt => value
+            .and_then(|value| number(value))
+            .zip(bound())
+            .is_some_and(|(x, y)| x > y),
+        NodeOperator::Lt => value
+            .and_then(|value| number(value))
+            .zip(bound())
+            .is_some_and(|(x, y)| x < y),
     }
 }

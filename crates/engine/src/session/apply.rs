@@ -60,12 +60,20 @@ impl State {
     }
 
     fn node_gone(&mut self, name: &str) {
-        let Some(id) = self.model.nodes.find(name).filter(|&id| self.model.nodes[id].present) else { return };
+        let Some(id) = self.model.nodes.find(name).filter(|&id| self.model.nodes[id].present) else {
+            return;
+        };
         self.ledger.withdraw(&self.model, id);
         self.model.nodes[id] = crate::model::Node::default();
         self.ledger.offer(&self.model, id);
         // A place on a node that is gone is no place.
-        let lost: Vec<TaskId> = self.ledger.tasks_on(id).iter().copied().filter(|&task| self.is_ours_alone(task)).collect();
+        let lost: Vec<TaskId> = self
+            .ledger
+            .tasks_on(id)
+            .iter()
+            .copied()
+            .filter(|&task| self.is_ours_alone(task))
+            .collect();
         for task in lost {
             self.unassume(task);
         }
@@ -108,7 +116,11 @@ impl State {
             self.pod_gone(&facts.key, None);
         }
         let id = self.model.tasks.intern(&facts.key);
-        let node = facts.node.as_ref().filter(|_| !ended).map_or(NodeId::NONE, |name| self.intern_node(name));
+        let node = facts
+            .node
+            .as_ref()
+            .filter(|_| !ended)
+            .map_or(NodeId::NONE, |name| self.intern_node(name));
         let job = group.map_or(JobId::NONE, |key| self.model.jobs.intern(key));
         let request = self.model.dims.amounts(&facts.requests);
         let record = Task {
@@ -119,13 +131,21 @@ impl State {
             job,
             in_job: 0,
             priority: facts.priority,
-            role: if job.is_some() { self.model.role_index(job, &facts.role) } else { 0 },
+            role: if job.is_some() {
+                self.model.role_index(job, &facts.role)
+            } else {
+                0
+            },
             gated: facts.gated,
             preemptable: facts.preemptable,
         };
         self.ledger.grow(&self.model);
         let status = self.status_now(id, facts, &record, node);
-        let node = if status == Status::Allocated { self.ledger.node(id) } else { node };
+        let node = if status == Status::Allocated {
+            self.ledger.node(id)
+        } else {
+            node
+        };
         self.replace_task(id, record, status, node);
     }
 
@@ -137,7 +157,11 @@ impl State {
             PodPhase::Pending if node.is_some() => Status::Bound,
             PodPhase::Pending => {
                 let held = self.ledger.status(id) == Status::Allocated && self.model.tasks[id].class == record.class;
-                if held && !facts.gated { Status::Allocated } else { Status::Pending }
+                if held && !facts.gated {
+                    Status::Allocated
+                } else {
+                    Status::Pending
+                }
             }
             PodPhase::Running if node.is_some() => Status::Running,
             PodPhase::Running | PodPhase::Unknown => Status::Unknown,
@@ -210,7 +234,11 @@ impl State {
         if uid.is_some_and(|uid| *self.model.tasks[id].uid != *uid) {
             return;
         }
-        let (job, class, node) = (self.model.tasks[id].job, self.model.tasks[id].class, self.ledger.node(id));
+        let (job, class, node) = (
+            self.model.tasks[id].job,
+            self.model.tasks[id].class,
+            self.ledger.node(id),
+        );
         self.remove(id);
         self.leave_job(id);
         self.model.tasks.release(id);
@@ -226,7 +254,10 @@ impl State {
         }
         let id = self.model.jobs.intern(&facts.key);
         let queue = self.intern_queue(&facts.queue);
-        let min_resources = facts.min_resources.as_ref().map(|resources| self.model.dims.amounts(resources));
+        let min_resources = facts
+            .min_resources
+            .as_ref()
+            .map(|resources| self.model.dims.amounts(resources));
         self.ledger.grow(&self.model);
         for name in facts.min_task_member.keys() {
             self.model.role_index(id, name);
@@ -242,6 +273,7 @@ impl State {
         if !job.present || job.uid != facts.uid || job.seen_phase != facts.phase {
             changed |= job.phase != facts.phase;
             job.phase = facts.phase;
+            job.announced = facts.phase;
         }
         job.present = true;
         job.seen_phase = facts.phase;
@@ -283,7 +315,11 @@ impl State {
         self.move_job(id, QueueId::NONE);
         let job = &mut self.model.jobs[id];
         let (roles, tasks) = (std::mem::take(&mut job.roles), std::mem::take(&mut job.tasks));
-        *job = crate::model::Job { roles, tasks, ..Default::default() };
+        *job = crate::model::Job {
+            roles,
+            tasks,
+            ..Default::default()
+        };
         for role in &mut job.roles {
             role.min = 0;
         }
@@ -317,7 +353,10 @@ impl State {
         let parent = if parent.is_empty() { ROOT } else { parent };
         let parent = (!is_root).then(|| {
             let name: Arc<str> = Arc::from(parent);
-            self.model.queues.find(parent).unwrap_or_else(|| self.intern_queue(&name))
+            self.model
+                .queues
+                .find(parent)
+                .unwrap_or_else(|| self.intern_queue(&name))
         });
         let old = self.model.queues[id].parent;
         if old != parent || self.model.queues[id].chain.is_empty() {
@@ -366,7 +405,12 @@ impl State {
         self.set_parent(id, ROOT);
         let queue = &mut self.model.queues[id];
         let (parent, chain, mentions) = (queue.parent, std::mem::take(&mut queue.chain), queue.mentions);
-        *queue = crate::model::Queue { parent, chain, mentions, ..Default::default() };
+        *queue = crate::model::Queue {
+            parent,
+            chain,
+            mentions,
+            ..Default::default()
+        };
         self.free_queue(id);
         self.changed = true;
     }
@@ -386,7 +430,9 @@ impl State {
     }
 
     fn upsert_priority(&mut self, facts: &PriorityClassFacts) {
-        self.model.priorities.insert(facts.name.clone(), (facts.value, facts.global_default));
+        self.model
+            .priorities
+            .insert(facts.name.clone(), (facts.value, facts.global_default));
         self.reprioritise();
     }
 
@@ -396,7 +442,12 @@ impl State {
     }
 
     fn reprioritise(&mut self) {
-        let ids: Vec<JobId> = self.model.jobs.ids().filter(|&id| self.model.jobs[id].present).collect();
+        let ids: Vec<JobId> = self
+            .model
+            .jobs
+            .ids()
+            .filter(|&id| self.model.jobs[id].present)
+            .collect();
         for id in ids {
             let priority = self.model.priority_of(&self.model.jobs[id].priority_class);
             self.changed |= priority != self.model.jobs[id].priority;

@@ -1,0 +1,367 @@
+//! The engine: events in, plans out.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use crate::actions::Cycle;
+use crate::candidates::Candidates;
+use crate::conf::Conf;
+use crate::facts::{Event, Phase};
+use crate::ledger::Status;
+use crate::model::{Id, JobId, NodeId, TaskId};
+use crate::plan::{Bind, Plan, QueueState, Transaction, Waiting};
+use crate::plugin::Hooks;
+use crate::session::State;
+
+/// What is not in the scheduler's configuration file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Pods that name one of these schedulers are ours.
+    pub scheduler_names: Vec<String>,
+    /// How long a decided bind is believed without the API showing it.
+    pub assume_ms: i64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            scheduler_names: vec![basalt_api::names::SCHEDULER_NAME.to_owned(), "basalt".to_owned()],
+            assume_ms: 30_000,
+        }
+    }
+}
+
+impl Options {
+    /// Embedded there is no other scheduler, so the default one's pods are ours too.
+    pub fn embedded() -> Self {
+        let mut options = Options::default();
+        options
+            .scheduler_names
+            .push(basalt_api::names::DEFAULT_SCHEDULER_NAME.to_owned());
+        options
+    }
+}
+
+/// What the engine holds and has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Statistics {
+    /// Cycles asked for.
+    pub cycles: u64,
+    /// Cycles that had anything to look at.
+    pub busy_cycles: u64,
+    /// Binds decided.
+    pub binds: u64,
+    /// Decided binds that ran out of time, or failed.
+    pub binds_lost: u64,
+    /// Nodes known.
+    pub nodes: usize,
+    /// Pods known.
+    pub pods: usize,
+    /// Pod groups known.
+    pub pod_groups: usize,
+    /// Queues known.
+    pub queues: usize,
+    /// Shapes of pods.
+    pub classes: usize,
+    /// Decided binds that the API does not show yet.
+    pub assumed: usize,
+}
+
+/// The scheduler's decisions: a deterministic function of the events, the configuration, the time and the seed.
+pub struct Engine {
+    options: Options,
+    conf: Conf,
+    hooks: Hooks,
+    state: State,
+    candidates: Candidates,
+    waiting: Arc<Vec<Waiting>>,
+    queues: Arc<Vec<QueueState>>,
+    statistics: Statistics,
+}
+
+impl Engine {
+    /// An engine that knows nothing of the cluster yet.
+    pub fn new(conf: Conf, options: Options) -> Self {
+        Engine {
+            hooks: Hooks::new(&conf),
+            conf,
+            options,
+            state: State::default(),
+            candidates: Candidates::default(),
+            waiting: Arc::default(),
+            queues: Arc::default(),
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// Changes the configuration; what is known of the cluster stays.
+    pub fn set_conf(&mut self, conf: Conf) {
+        self.hooks = Hooks::new(&conf);
+        self.conf = conf;
+        self.candidates.clear();
+        self.state.changed = true;
+    }
+
+    /// The configuration in force.
+    pub fn conf(&self) -> &Conf {
+        &self.conf
+    }
+
+    /// The state, to look at.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Takes in a change of the cluster. Telling the same thing twice does nothing.
+    pub fn apply(&mut self, event: &Event) {
+        let names = &self.options.scheduler_names;
+        self.state.apply(event, &|name| names.iter().any(|ours| ours == name));
+    }
+
+    /// A decided bind was not carried out: the pod waits again.
+    pub fn bind_failed(&mut self, pod: &str, uid: &str) {
+        if let Some(task) = self.state.model.tasks.find(pod)
+            && *self.state.model.tasks[task].uid == *uid
+            && self.state.ledger.status(task) == Status::Allocated
+        {
+            self.state.unassume(task);
+            self.statistics.binds_lost += 1;
+        }
+    }
+
+    /// A decided phase was not written: it is decided again.
+    pub fn phase_failed(&mut self, pod_group: &str) {
+        if let Some(job) = self.state.model.jobs.find(pod_group) {
+            self.state.model.jobs[job].announced = self.state.model.jobs[job].seen_phase;
+            self.state.mark(job);
+            self.state.changed = true;
+        }
+    }
+
+    /// Whether a cycle would have anything to look at. Besides this, [`Engine::next_expiry`] is a reason for one.
+    pub fn needs_cycle(&self) -> bool {
+        self.state.changed
+    }
+
+    /// When the oldest decided bind stops being believed.
+    pub fn next_expiry(&self) -> Option<i64> {
+        let held = self
+            .state
+            .assumed
+            .iter()
+            .filter(|(_, task, uid)| self.is_assumed(*task, uid));
+        held.map(|(since, ..)| since.saturating_add(self.options.assume_ms))
+            .min()
+    }
+
+    /// Numbers about the engine.
+    pub fn statistics(&self) -> Statistics {
+        let model = &self.state.model;
+        Statistics {
+            nodes: model.nodes.count(),
+            pods: model.tasks.count(),
+            pod_groups: model.jobs.count(),
+            queues: model.queues.count(),
+            classes: model.classes.count(),
+            assumed: self
+                .state
+                .assumed
+                .iter()
+                .filter(|(_, task, uid)| self.is_assumed(*task, uid))
+                .count(),
+            ..self.statistics
+        }
+    }
+
+    /// Decides. Binds in the plan are taken as done until the API shows them, they fail, or their time runs out; so the
+    /// next cycle may come at once. `seed` only says which of equal nodes comes first.
+    pub fn cycle(&mut self, now_ms: i64, seed: u64) -> Plan {
+        self.statistics.cycles += 1;
+        self.expire(now_ms);
+        if !self.state.changed {
+            return Plan {
+                transactions: Vec::new(),
+                waiting: self.waiting.clone(),
+                queues: self.queues.clone(),
+            };
+        }
+        self.statistics.busy_cycles += 1;
+        self.state.changed = false;
+        self.state.order_nodes(seed);
+        for class in std::mem::take(&mut self.state.freed_classes) {
+            self.candidates.forget(class);
+        }
+        self.hooks.open(&self.state);
+        self.state.open();
+        let mut cycle = Cycle {
+            state: &mut self.state,
+            hooks: &self.hooks,
+            candidates: &mut self.candidates,
+            conf: &self.conf,
+            decisions: Vec::new(),
+            held: Vec::new(),
+            attempts: FxHashMap::default(),
+            shortages: FxHashMap::default(),
+        };
+        cycle.run();
+        let transactions = cycle.close(now_ms);
+        self.waiting = Arc::new(cycle.waiting());
+        self.state.settle();
+        self.queues = Arc::new(queue_states(&self.state));
+        let plan = Plan {
+            transactions,
+            waiting: self.waiting.clone(),
+            queues: self.queues.clone(),
+        };
+        self.statistics.binds += plan.binds().count() as u64;
+        plan
+    }
+
+    fn is_assumed(&self, task: TaskId, uid: &Arc<str>) -> bool {
+        self.state.ledger.status(task) == Status::Allocated && self.state.model.tasks[task].uid == *uid
+    }
+
+    /// Drops what is confirmed, and takes back what was not confirmed in time.
+    fn expire(&mut self, now_ms: i64) {
+        let mut assumed = std::mem::take(&mut self.state.assumed);
+        assumed.retain(|(since, task, uid)| {
+            if !self.is_assumed(*task, uid) {
+                return false;
+            }
+            if since.saturating_add(self.options.assume_ms) > now_ms {
+                return true;
+            }
+            self.state.unassume(*task);
+            self.statistics.binds_lost += 1;
+            false
+        });
+        self.state.assumed = assumed;
+    }
+}
+
+fn queue_states(state: &State) -> Vec<QueueState> {
+    let queues = &state.model.queues;
+    let mut states: Vec<QueueState> = queues
+        .ids()
+        .filter(|&queue| queues[queue].present)
+        .map(|queue| QueueState {
+            name: queues.name(queue).clone(),
+            allocated: state
+                .model
+                .dims
+                .resources(&state.ledger.queue_allocated().row(queue.index())),
+        })
+        .collect();
+    states.sort_by(|a, b| a.name.cmp(&b.name));
+    states
+}
+
+impl Cycle<'_> {
+    /// Turns decisions into transactions, works out phases, and lets go of what was only held.
+    fn close(&mut self, now_ms: i64) -> Vec<Transaction> {
+        let mut transactions: Vec<Transaction> = Vec::new();
+        let mut index: FxHashMap<JobId, usize> = FxHashMap::default();
+        for (job, tasks) in std::mem::take(&mut self.decisions) {
+            for task in tasks {
+                let at = *index.entry(job).or_insert_with(|| {
+                    transactions.push(self.transaction(job));
+                    transactions.len() - 1
+                });
+                if self.state.ledger.status(task) == Status::Allocated {
+                    transactions[at].binds.push(self.bind(task));
+                    let uid = self.state.model.tasks[task].uid.clone();
+                    self.state.assumed.push((now_ms, task, uid));
+                    self.state.mark(job);
+                } else {
+                    self.held.push(task);
+                }
+            }
+        }
+        for task in std::mem::take(&mut self.held) {
+            let job = self.state.model.tasks[task].job;
+            let at = *index.entry(job).or_insert_with(|| {
+                transactions.push(self.transaction(job));
+                transactions.len() - 1
+            });
+            transactions[at].pipelined.push(self.bind(task));
+            self.state.set(task, Status::Pending, NodeId::NONE);
+        }
+        for (job, phase) in self.new_phases() {
+            let at = *index.entry(job).or_insert_with(|| {
+                transactions.push(self.transaction(job));
+                transactions.len() - 1
+            });
+            transactions[at].phase = Some(phase);
+        }
+        transactions
+    }
+
+    fn transaction(&self, job: JobId) -> Transaction {
+        let record = &self.state.model.jobs[job];
+        Transaction {
+            pod_group: self.state.model.jobs.name(job).clone(),
+            uid: record.uid.clone(),
+            spec_hash: record.spec_hash,
+            min_member: record.min_member,
+            binds: Vec::new(),
+            evictions: Vec::new(),
+            pipelined: Vec::new(),
+            phase: None,
+        }
+    }
+
+    fn bind(&self, task: TaskId) -> Bind {
+        let model = &self.state.model;
+        Bind {
+            pod: model.tasks.name(task).clone(),
+            uid: model.tasks[task].uid.clone(),
+            node: model.nodes.name(self.state.ledger.node(task)).clone(),
+        }
+    }
+
+    /// The phases that changed, by key.
+    fn new_phases(&mut self) -> Vec<(JobId, Phase)> {
+        let mut jobs = std::mem::take(&mut self.state.dirty_jobs);
+        jobs.sort_unstable();
+        jobs.dedup();
+        jobs.retain(|&job| self.state.model.jobs[job].present);
+        jobs.sort_by(|&a, &b| self.state.model.jobs.name(a).cmp(self.state.model.jobs.name(b)));
+        let mut changed = Vec::new();
+        for job in jobs {
+            let phase = self.phase(job);
+            self.state.set_phase(job, phase);
+            let record = &mut self.state.model.jobs[job];
+            if record.announced != phase {
+                record.announced = phase;
+                changed.push((job, phase));
+                // A group that fell back has to be let in again, by a next cycle.
+                self.state.changed |= phase == Phase::Pending;
+            }
+        }
+        changed
+    }
+
+    /// Volcano's rule: pods run but the gang is broken → Unknown; enough pods are placed → Running, or Completed when
+    /// all have ended; else Inqueue if it was let in, Pending if not.
+    fn phase(&self, job: JobId) -> Phase {
+        let record = &self.state.model.jobs[job];
+        let counts = self.state.ledger.counts(job);
+        if counts.of(Status::Running) > 0 && !self.hooks.job_ready(self.state, job) {
+            return Phase::Unknown;
+        }
+        if counts.scheduled() >= record.min_member.max(1) {
+            return if counts.ended() == counts.total() {
+                Phase::Completed
+            } else {
+                Phase::Running
+            };
+        }
+        if record.phase == Phase::Inqueue {
+            Phase::Inqueue
+        } else {
+            Phase::Pending
+        }
+    }
+}

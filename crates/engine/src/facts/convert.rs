@@ -1,0 +1,304 @@
+//! Facts from the API's objects. Nothing here can fail: what cannot be understood counts against placement, not for it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use basalt_api::names;
+use basalt_api::podgroup::{NetworkTopology, PodGroup, PodGroupSpec, TopologyMode};
+use basalt_api::quantity::{Format, Quantity, ResourceList};
+use basalt_api::queue::Queue;
+use basalt_api::slim;
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::{
+    Constraints, NodeFacts, NodeOperator, NodeRequirement, NodeTerm, Phase, PodFacts, PodGroupFacts,
+    PriorityClassFacts, QueueFacts, Resources, Taint, TaintEffect, Toleration,
+};
+use crate::resources::AMOUNT_MAX;
+
+/// A quantity in the engine's units: milli for cpu, whole units for the rest, rounded up. What is too large to count
+/// is the largest amount.
+pub fn amount(name: &str, quantity: Quantity) -> i64 {
+    let exact = if name == "cpu" {
+        quantity.milli()
+    } else {
+        quantity.units()
+    };
+    exact.unwrap_or(AMOUNT_MAX).clamp(0, AMOUNT_MAX)
+}
+
+/// The reverse of [`amount`].
+pub fn quantity(name: &str, amount: i64) -> Quantity {
+    match name {
+        "cpu" => Quantity::from_milli(amount),
+        "memory" | "ephemeral-storage" => Quantity::from_units(amount, Format::BinarySi),
+        _ => Quantity::from_units(amount, Format::DecimalSi),
+    }
+}
+
+/// A resource list in the engine's units.
+pub fn resources(list: &ResourceList) -> Resources {
+    list.iter()
+        .map(|(name, &quantity)| (Arc::from(name.as_str()), amount(name, quantity)))
+        .collect()
+}
+
+/// A number that changes with the spec (FNV-1a over its JSON), the same on every machine.
+pub fn spec_hash(spec: &PodGroupSpec) -> u64 {
+    let json = serde_json::to_vec(spec).unwrap_or_default();
+    json.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+fn text(value: Option<&String>) -> Arc<str> {
+    value.map_or_else(|| Arc::from(""), |value| Arc::from(value.as_str()))
+}
+
+fn key(metadata: &ObjectMeta) -> Arc<str> {
+    let (namespace, name) = (
+        metadata.namespace.as_deref().unwrap_or(""),
+        metadata.name.as_deref().unwrap_or(""),
+    );
+    Arc::from(format!("{namespace}/{name}"))
+}
+
+fn created_ms(metadata: &ObjectMeta) -> i64 {
+    metadata
+        .creation_timestamp
+        .as_ref()
+        .map_or(0, |time| time.0.as_millisecond())
+}
+
+fn pairs<'a>(map: impl IntoIterator<Item = (&'a String, &'a String)>) -> BTreeMap<Arc<str>, Arc<str>> {
+    map.into_iter()
+        .map(|(key, value)| (Arc::from(key.as_str()), Arc::from(value.as_str())))
+        .collect()
+}
+
+fn effect(word: &str) -> Option<TaintEffect> {
+    Some(match word {
+        "NoSchedule" => TaintEffect::NoSchedule,
+        "PreferNoSchedule" => TaintEffect::PreferNoSchedule,
+        "NoExecute" => TaintEffect::NoExecute,
+        _ => return None,
+    })
+}
+
+impl From<&slim::Node> for NodeFacts {
+    fn from(node: &slim::Node) -> Self {
+        let taint = |taint: &core::Taint| Taint {
+            key: Arc::from(taint.key.as_str()),
+            value: text(taint.value.as_ref()),
+            // An effect of tomorrow keeps pods away.
+            effect: effect(&taint.effect).unwrap_or(TaintEffect::NoSchedule),
+        };
+        NodeFacts {
+            name: text(node.metadata.name.as_ref()),
+            allocatable: resources(&node.status.allocatable),
+            labels: pairs(node.metadata.labels.iter().flatten()),
+            taints: node.spec.taints.iter().map(taint).collect(),
+            unschedulable: node.spec.unschedulable,
+        }
+    }
+}
+
+impl From<&slim::Pod> for PodFacts {
+    fn from(pod: &slim::Pod) -> Self {
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or("");
+        let priority = pod
+            .annotation(names::TASK_PRIORITY)
+            .and_then(|value| value.parse().ok());
+        let scheduler = pod.spec.scheduler_name.as_str();
+        PodFacts {
+            key: key(&pod.metadata),
+            uid: text(pod.metadata.uid.as_ref()),
+            created_ms: created_ms(&pod.metadata),
+            scheduler: Arc::from(if scheduler.is_empty() {
+                names::DEFAULT_SCHEDULER_NAME
+            } else {
+                scheduler
+            }),
+            group: pod.pod_group().map(|name| Arc::from(format!("{namespace}/{name}"))),
+            role: Arc::from(
+                pod.annotation(names::TASK_SPEC)
+                    .or_else(|| pod.label(names::TASK_SPEC))
+                    .unwrap_or_default(),
+            ),
+            priority: priority.or(pod.spec.priority).unwrap_or(1),
+            phase: pod.phase(),
+            node: (!pod.spec.node_name.is_empty()).then(|| Arc::from(pod.spec.node_name.as_str())),
+            terminating: pod.is_deleting(),
+            gated: !pod.spec.scheduling_gates.is_empty(),
+            preemptable: pod
+                .annotation(names::PREEMPTABLE)
+                .or_else(|| pod.label(names::PREEMPTABLE))
+                .is_none_or(|word| matches!(word, "1" | "t" | "T" | "true" | "TRUE" | "True")),
+            requests: resources(&slim::request(&pod.spec)),
+            constraints: Arc::new(constraints(&pod.spec)),
+        }
+    }
+}
+
+fn constraints(spec: &slim::PodSpec) -> Constraints {
+    let affinity = spec.affinity.as_deref();
+    let required = affinity
+        .and_then(|affinity| affinity.node_affinity.as_ref())
+        .and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
+    let mut tolerations: Vec<Toleration> = spec.tolerations.iter().filter_map(toleration).collect();
+    tolerations.sort();
+    tolerations.dedup();
+    Constraints {
+        node_selector: pairs(&spec.node_selector),
+        node_affinity: required.map(|required| required.node_selector_terms.iter().map(term).collect()),
+        tolerations,
+        unsupported: unsupported(spec, affinity),
+    }
+}
+
+/// Hard constraints that the engine cannot judge yet.
+fn unsupported(spec: &slim::PodSpec, affinity: Option<&core::Affinity>) -> Vec<Arc<str>> {
+    let required = |list: Option<&Vec<core::PodAffinityTerm>>| list.is_some_and(|terms| !terms.is_empty());
+    let affine = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
+    let apart = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
+    let found = [
+        (
+            "podAffinity",
+            required(affine.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref())),
+        ),
+        (
+            "podAntiAffinity",
+            required(apart.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref())),
+        ),
+        ("hostPort", spec.host_ports().next().is_some()),
+        (
+            "topologySpreadConstraints",
+            spec.topology_spread_constraints
+                .iter()
+                .any(|spread| spread.when_unsatisfiable == "DoNotSchedule"),
+        ),
+    ];
+    found
+        .into_iter()
+        .filter(|&(_, present)| present)
+        .map(|(name, _)| Arc::from(name))
+        .collect()
+}
+
+/// A toleration with an operator or effect that we do not know tolerates nothing.
+fn toleration(toleration: &core::Toleration) -> Option<Toleration> {
+    let exists = match toleration.operator.as_deref() {
+        Some("Exists") => true,
+        None | Some("" | "Equal") => false,
+        Some(_) => return None,
+    };
+    let effect = match toleration.effect.as_deref() {
+        None | Some("") => None,
+        Some(word) => Some(effect(word)?),
+    };
+    Some(Toleration {
+        key: text(toleration.key.as_ref()),
+        exists,
+        value: text(toleration.value.as_ref()),
+        effect,
+    })
+}
+
+fn term(term: &core::NodeSelectorTerm) -> NodeTerm {
+    let labels = term.match_expressions.iter().flatten().map(|r| requirement(r, false));
+    let fields = term.match_fields.iter().flatten().map(|r| requirement(r, true));
+    labels.chain(fields).collect()
+}
+
+fn requirement(requirement: &core::NodeSelectorRequirement, on_name: bool) -> NodeRequirement {
+    let operator = match requirement.operator.as_str() {
+        "NotIn" => NodeOperator::NotIn,
+        "Exists" => NodeOperator::Exists,
+        "DoesNotExist" => NodeOperator::DoesNotExist,
+        "Gt" => NodeOperator::Gt,
+        "Lt" => NodeOperator::Lt,
+        _ => NodeOperator::In,
+    };
+    NodeRequirement {
+        key: Arc::from(requirement.key.as_str()),
+        on_name,
+        operator,
+        values: requirement
+            .values
+            .iter()
+            .flatten()
+            .map(|value| Arc::from(value.as_str()))
+            .collect(),
+    }
+}
+
+impl From<&PodGroup> for PodGroupFacts {
+    fn from(group: &PodGroup) -> Self {
+        let spec = &group.spec;
+        let count = |number: i32| u32::try_from(number).unwrap_or(0);
+        let hard = |topology: &NetworkTopology| topology.mode == TopologyMode::Hard;
+        let mut unsupported: Vec<Arc<str>> = Vec::new();
+        if spec.network_topology.as_ref().is_some_and(hard) {
+            unsupported.push(Arc::from("networkTopology"));
+        }
+        if !spec.sub_group_policy.is_empty() {
+            unsupported.push(Arc::from("subGroupPolicy"));
+        }
+        let queue = if spec.queue.is_empty() {
+            names::DEFAULT_QUEUE
+        } else {
+            &spec.queue
+        };
+        PodGroupFacts {
+            key: key(&group.metadata),
+            uid: text(group.metadata.uid.as_ref()),
+            created_ms: created_ms(&group.metadata),
+            spec_hash: spec_hash(spec),
+            queue: Arc::from(queue),
+            min_member: count(spec.min_member),
+            min_task_member: spec
+                .min_task_member
+                .iter()
+                .map(|(role, &min)| (Arc::from(role.as_str()), count(min)))
+                .collect(),
+            min_resources: spec.min_resources.as_ref().map(resources),
+            priority_class: Arc::from(spec.priority_class_name.as_str()),
+            phase: group
+                .status
+                .as_ref()
+                .and_then(|status| status.phase)
+                .unwrap_or(Phase::Pending),
+            unsupported,
+        }
+    }
+}
+
+impl From<&Queue> for QueueFacts {
+    fn from(queue: &Queue) -> Self {
+        let spec = &queue.spec;
+        QueueFacts {
+            name: text(queue.metadata.name.as_ref()),
+            uid: text(queue.metadata.uid.as_ref()),
+            created_ms: created_ms(&queue.metadata),
+            parent: Arc::from(spec.parent.as_str()),
+            weight: u32::try_from(spec.weight).unwrap_or(1).max(1),
+            priority: spec.priority,
+            reclaimable: spec.reclaimable.unwrap_or(true),
+            deserved: resources(&spec.deserved),
+            guarantee: resources(&spec.guarantee.resource),
+            capability: resources(&spec.capability),
+        }
+    }
+}
+
+impl From<&PriorityClass> for PriorityClassFacts {
+    fn from(class: &PriorityClass) -> Self {
+        PriorityClassFacts {
+            name: text(class.metadata.name.as_ref()),
+            value: class.value.unwrap_or(0),
+            global_default: class.global_default.unwrap_or(false),
+        }
+    }
+}

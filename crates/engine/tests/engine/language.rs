@@ -1,0 +1,377 @@
+//! A small language for tests: lines change the cluster, lines that begin with `>` say what the next cycle must decide.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use basalt_api::quantity::Quantity;
+use basalt_engine::facts::{
+    Constraints, NodeFacts, Phase, PodFacts, PodGroupFacts, PodPhase, PriorityClassFacts, QueueFacts, Resources, Taint,
+    TaintEffect, Toleration, amount,
+};
+use basalt_engine::plan::Bind;
+use basalt_engine::{Conf, Engine, Event, Options, Plan};
+
+const CONF: &str = "
+actions: enqueue, allocate, backfill
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: predicates}]
+";
+
+/// Runs a script; `>` lines are compared with what a cycle decides.
+#[track_caller]
+pub(crate) fn check(script: &str) {
+    check_conf(CONF, script);
+}
+
+/// The same with another configuration.
+#[track_caller]
+pub(crate) fn check_conf(conf: &str, script: &str) {
+    let mut world = World::new(conf);
+    let mut seen = String::new();
+    let mut expected = String::new();
+    let mut lines = script.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
+    while let Some(line) = lines.next() {
+        let _ = writeln!(expected, "{line}");
+        if !line.starts_with('>') {
+            let _ = writeln!(seen, "{line}");
+            world.tell(line);
+            continue;
+        }
+        while let Some(more) = lines.next_if(|line| line.starts_with('>')) {
+            let _ = writeln!(expected, "{more}");
+        }
+        for line in world.decide() {
+            let _ = writeln!(seen, "> {line}");
+        }
+    }
+    assert!(seen == expected, "\n--- expected\n{expected}\n--- seen\n{seen}");
+}
+
+/// The cluster as the test tells it, and the engine that listens.
+pub(crate) struct World {
+    pub(crate) engine: Engine,
+    pub(crate) pods: BTreeMap<Arc<str>, PodFacts>,
+    groups: BTreeMap<Arc<str>, PodGroupFacts>,
+    now_ms: i64,
+    born_ms: i64,
+    plan: Plan,
+    /// Decided and not yet shown by the API.
+    decided: Vec<Bind>,
+}
+
+impl World {
+    pub(crate) fn new(conf: &str) -> Self {
+        let mut engine = Engine::new(Conf::parse(conf).expect("a configuration"), Options::default());
+        engine.apply(&Event::Queue(QueueFacts {
+            name: "default".into(),
+            ..Default::default()
+        }));
+        World {
+            engine,
+            pods: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            now_ms: 0,
+            born_ms: 0,
+            plan: Plan::default(),
+            decided: Vec::new(),
+        }
+    }
+
+    fn born(&mut self) -> i64 {
+        self.born_ms += 1;
+        self.born_ms
+    }
+
+    fn put_pod(&mut self, pod: PodFacts) {
+        self.engine.apply(&Event::Pod(pod.clone()));
+        self.pods.insert(pod.key.clone(), pod);
+    }
+
+    fn change_pod(&mut self, name: &str, change: impl FnOnce(&mut PodFacts)) {
+        let mut pod = self.pods[&*format!("ns/{name}")].clone();
+        change(&mut pod);
+        self.put_pod(pod);
+    }
+
+    /// One line of a script.
+    pub(crate) fn tell(&mut self, line: &str) {
+        let words = Words::parse(line);
+        match words.verb {
+            "node" => self.engine.apply(&Event::Node(words.node())),
+            "queue" => {
+                let created_ms = self.born();
+                self.engine.apply(&Event::Queue(QueueFacts {
+                    created_ms,
+                    ..words.queue()
+                }));
+            }
+            "class" => self.engine.apply(&Event::PriorityClass(PriorityClassFacts {
+                name: words.name.into(),
+                value: words.number("value").unwrap_or(0) as i32,
+                global_default: words.flag("default"),
+            })),
+            "gang" => self.gang(&words),
+            "pod" => {
+                let created_ms = self.born();
+                self.put_pod(PodFacts {
+                    created_ms,
+                    ..words.pod(words.name, words.get("group"))
+                });
+            }
+            "bound" => {
+                for bind in std::mem::take(&mut self.decided) {
+                    let name = bind.pod.trim_start_matches("ns/");
+                    self.change_pod(name, |pod| pod.node = Some(bind.node.clone()));
+                }
+            }
+            "phases" => self.write_phases(),
+            "runs" => self.change_pod(words.name, |pod| pod.phase = PodPhase::Running),
+            "succeeds" => self.change_pod(words.name, |pod| pod.phase = PodPhase::Succeeded),
+            "fails" => self.change_pod(words.name, |pod| pod.phase = PodPhase::Failed),
+            "ends" => self.change_pod(words.name, |pod| pod.terminating = true),
+            "touch" => self.change_pod(words.name, |_| {}),
+            "unbound" => self
+                .engine
+                .bind_failed(&format!("ns/{}", words.name), &format!("uid-{}", words.name)),
+            "gone" => self.gone(&words),
+            "again" => {}
+            "wait" => self.now_ms += words.name.parse::<i64>().expect("milliseconds"),
+            _ => panic!("unknown line: {line}"),
+        }
+    }
+
+    fn gang(&mut self, words: &Words) {
+        let created_ms = self.born();
+        let group = PodGroupFacts {
+            created_ms,
+            ..words.group()
+        };
+        self.groups.insert(group.key.clone(), group.clone());
+        self.engine.apply(&Event::PodGroup(group));
+        for index in 0..words.number("pods").unwrap_or(0) {
+            let name = format!("{}-{}-{index}", words.name, words.get("role").unwrap_or("w"));
+            let created_ms = self.born();
+            self.put_pod(PodFacts {
+                created_ms,
+                ..words.pod(&name, Some(words.name))
+            });
+        }
+    }
+
+    fn gone(&mut self, words: &Words) {
+        let (kind, name) = words.name.split_once('/').expect("kind/name");
+        let key: Arc<str> = format!("ns/{name}").into();
+        self.engine.apply(&match kind {
+            "node" => Event::NodeGone { name: name.into() },
+            "queue" => Event::QueueGone { name: name.into() },
+            "class" => Event::PriorityClassGone { name: name.into() },
+            "gang" => Event::PodGroupGone { key },
+            _ => Event::PodGone { key, uid: None },
+        });
+    }
+
+    /// The API shows the phases of the last plan.
+    fn write_phases(&mut self) {
+        for transaction in &self.plan.transactions {
+            if let (Some(phase), Some(group)) = (transaction.phase, self.groups.get_mut(&transaction.pod_group)) {
+                group.phase = phase;
+                self.engine.apply(&Event::PodGroup(group.clone()));
+            }
+        }
+    }
+
+    /// One cycle, as text.
+    pub(crate) fn decide(&mut self) -> Vec<String> {
+        let plan = self.engine.cycle(self.now_ms, 0);
+        let mut lines = Vec::new();
+        let short = |key: &str| key.trim_start_matches("ns/").to_owned();
+        for transaction in &plan.transactions {
+            let mut line = short(&transaction.pod_group);
+            for (word, binds) in [("", &transaction.binds), ("~", &transaction.pipelined)] {
+                let mut by_node: Vec<(String, Vec<String>)> = Vec::new();
+                for bind in binds {
+                    match by_node.iter_mut().find(|(node, _)| **node == *bind.node) {
+                        Some((_, pods)) => pods.push(short(&bind.pod)),
+                        None => by_node.push((bind.node.to_string(), vec![short(&bind.pod)])),
+                    }
+                }
+                for (node, pods) in by_node {
+                    let _ = write!(line, " {word}{node}[{}]", pods.join(" "));
+                }
+            }
+            if let Some(phase) = transaction.phase {
+                let _ = write!(line, " {phase:?}");
+            }
+            lines.push(line);
+        }
+        for waiting in plan.waiting.iter() {
+            for reason in &waiting.reasons {
+                lines.push(format!(
+                    "wait {} {}: {}",
+                    short(&waiting.pod_group),
+                    waiting.pods,
+                    reason.message()
+                ));
+            }
+        }
+        if lines.is_empty() {
+            lines.push("nothing".to_owned());
+        }
+        self.decided.extend(plan.binds().cloned());
+        self.plan = plan;
+        lines
+    }
+
+    /// What a queue has, from the last plan.
+    pub(crate) fn queue(&self, name: &str) -> String {
+        let queue = self
+            .plan
+            .queues
+            .iter()
+            .find(|queue| *queue.name == *name)
+            .expect("a queue");
+        let pairs: Vec<String> = queue
+            .allocated
+            .iter()
+            .map(|(name, amount)| format!("{name}={amount}"))
+            .collect();
+        pairs.join(" ")
+    }
+}
+
+/// A line: verb, name, `key=value` pairs and flags.
+struct Words<'a> {
+    verb: &'a str,
+    name: &'a str,
+    rest: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Words<'a> {
+    fn parse(line: &'a str) -> Self {
+        let mut words = line.split_whitespace();
+        let verb = words.next().unwrap_or("");
+        let name = words.next().unwrap_or("");
+        Words {
+            verb,
+            name,
+            rest: words.map(|word| word.split_once('=').unwrap_or((word, ""))).collect(),
+        }
+    }
+
+    fn get(&self, key: &str) -> Option<&'a str> {
+        self.rest.iter().find(|(k, _)| *k == key).map(|&(_, value)| value)
+    }
+
+    fn flag(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    fn number(&self, key: &str) -> Option<i64> {
+        self.get(key).map(|value| value.parse().expect("a number"))
+    }
+
+    fn pairs(&self, key: &str) -> BTreeMap<Arc<str>, Arc<str>> {
+        let list = self.get(key).unwrap_or("").split(',').filter(|pair| !pair.is_empty());
+        list.map(|pair| pair.split_once(':').expect("key:value"))
+            .map(|(k, v)| (k.into(), v.into()))
+            .collect()
+    }
+
+    fn resources(&self, prefix: &str) -> Resources {
+        let mut resources = Resources::new();
+        for (key, value) in &self.rest {
+            let Some(name) = key.strip_prefix(prefix) else { continue };
+            if matches!(name, "cpu" | "memory") || name.contains('/') {
+                resources.insert(name.into(), amount(name, Quantity::parse(value).expect("a quantity")));
+            }
+        }
+        resources
+    }
+
+    fn node(&self) -> NodeFacts {
+        let mut allocatable = self.resources("");
+        allocatable.insert("pods".into(), self.number("room").unwrap_or(110));
+        let taints = self.get("taint").into_iter().map(|key| Taint {
+            key: key.into(),
+            value: "".into(),
+            effect: TaintEffect::NoSchedule,
+        });
+        NodeFacts {
+            name: self.name.into(),
+            allocatable,
+            labels: self.pairs("labels"),
+            taints: taints.collect(),
+            unschedulable: self.flag("cordoned"),
+        }
+    }
+
+    fn queue(&self) -> QueueFacts {
+        QueueFacts {
+            name: self.name.into(),
+            parent: self.get("parent").unwrap_or("").into(),
+            weight: self.number("weight").unwrap_or(1) as u32,
+            priority: self.number("priority").unwrap_or(0) as i32,
+            ..Default::default()
+        }
+    }
+
+    fn group(&self) -> PodGroupFacts {
+        let phase = match self.get("phase") {
+            None | Some("Pending") => Phase::Pending,
+            Some("Inqueue") => Phase::Inqueue,
+            Some("Running") => Phase::Running,
+            Some(other) => panic!("unknown phase {other}"),
+        };
+        let roles = self.pairs("roles");
+        let min_resources = self.resources("needs-");
+        PodGroupFacts {
+            key: format!("ns/{}", self.name).into(),
+            uid: format!("uid-{}", self.name).into(),
+            queue: self.get("queue").unwrap_or("default").into(),
+            min_member: self.number("min").unwrap_or(0) as u32,
+            min_task_member: roles
+                .iter()
+                .map(|(role, min)| (role.clone(), min.parse().expect("a number")))
+                .collect(),
+            min_resources: (!min_resources.is_empty()).then_some(min_resources),
+            priority_class: self.get("class").unwrap_or("").into(),
+            phase,
+            unsupported: self.get("unsupported").into_iter().map(Into::into).collect(),
+            ..Default::default()
+        }
+    }
+
+    fn pod(&self, name: &str, group: Option<&str>) -> PodFacts {
+        let tolerations = self.get("tolerate").into_iter().map(|key| Toleration {
+            key: key.into(),
+            exists: true,
+            ..Default::default()
+        });
+        PodFacts {
+            key: format!("ns/{name}").into(),
+            uid: format!("uid-{name}").into(),
+            scheduler: self.get("scheduler").unwrap_or("volcano").into(),
+            group: group.map(|group| format!("ns/{group}").into()),
+            role: self.get("role").unwrap_or("").into(),
+            priority: self.number("priority").unwrap_or(1) as i32,
+            phase: if self.flag("running") {
+                PodPhase::Running
+            } else {
+                PodPhase::Pending
+            },
+            node: self.get("on").map(Into::into),
+            terminating: self.flag("terminating"),
+            gated: self.flag("gated"),
+            requests: self.resources(""),
+            constraints: Arc::new(Constraints {
+                node_selector: self.pairs("select"),
+                tolerations: tolerations.collect(),
+                unsupported: self.get("wants").into_iter().map(Into::into).collect(),
+                ..Default::default()
+            }),
+            ..Default::default()
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The engine, told what happens and asked what it would do.
+
+mod cases;
+mod language;
+mod properties;
