@@ -277,13 +277,22 @@ fn parent_cycle(case: &Case<'_>, broken: &mut Vec<String>) {
     }
 }
 
-/// Levels of the subtree below a queue, counted no further than the limit needs.
-fn height(view: &dyn View, name: &str, limit: usize) -> usize {
-    if limit == 0 {
-        return 0;
+/// Levels of the subtree below a queue, counted no further than the limit needs. A queue is counted
+/// once: a stored cycle must not keep anyone from untying it.
+fn height(view: &dyn View, name: &str) -> usize {
+    let mut seen = BTreeSet::from([name.to_owned()]);
+    let mut level = vec![name.to_owned()];
+    for depth in 0..DEPTH_MAX {
+        let children = level.iter().flat_map(|parent| view.children(parent));
+        level = children
+            .map(|child| text(&child, "/metadata/name").to_owned())
+            .filter(|name| seen.insert(name.clone()))
+            .collect();
+        if level.is_empty() {
+            return depth;
+        }
     }
-    let below = |queue: &Arc<Value>| 1 + height(view, text(queue, "/metadata/name"), limit - 1);
-    view.children(name).iter().map(below).max().unwrap_or(0)
+    DEPTH_MAX
 }
 
 fn depth(case: &Case<'_>, broken: &mut Vec<String>) {
@@ -293,7 +302,7 @@ fn depth(case: &Case<'_>, broken: &mut Vec<String>) {
         return;
     }
     let below = if case.old.is_some() {
-        height(case.view, case.request.name, DEPTH_MAX)
+        height(case.view, case.request.name)
     } else {
         0
     };

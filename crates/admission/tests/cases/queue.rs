@@ -1,317 +1,109 @@
 //! Queues.
 
+use basalt_admission::Verdict;
 use serde_json::{Value, json};
 
-use crate::support::{Row, World, decide, queue};
-
-fn row(
-    about: &'static str,
-    title: &'static str,
-    refused: bool,
-    name: &'static str,
-    spec: Value,
-    old: Option<Value>,
-) -> Row {
-    Row {
-        title,
-        about,
-        broken: refused.then_some(about),
-        group: "scheduling.volcano.sh",
-        resource: "queues",
-        name,
-        object: Some(queue(name, spec)),
-        old: old.map(|spec| queue(name, spec)),
-        world: World::usual(),
-    }
-}
-
-fn delete(
-    about: &'static str,
-    title: &'static str,
-    refused: bool,
-    name: &'static str,
-    spec: Value,
-    state: &str,
-) -> Row {
-    let mut stored = queue(name, spec);
-    stored["status"] = json!({"state": state});
-    let world = World::usual().with("queues.scheduling.volcano.sh", stored.clone());
-    Row {
-        object: None,
-        old: Some(stored),
-        world,
-        ..row(about, title, refused, name, json!({}), None)
-    }
-}
+use crate::support::{Row, World, decide, queue, read};
 
 pub(crate) fn rows() -> Vec<Row> {
-    let mut rows = vec![
-        row(
-            "queue/state-value",
-            "Closing is not asked for",
-            true,
-            "q",
-            json!({"state": "Closing"}),
-            None,
-        ),
-        row(
-            "queue/state-value",
-            "lower case",
-            true,
-            "q",
-            json!({"state": "open"}),
-            None,
-        ),
-        row("queue/state-value", "a number", true, "q", json!({"state": 1}), None),
-        row(
-            "queue/state-value",
-            "created Closed",
-            false,
-            "q",
-            json!({"state": "Closed"}),
-            None,
-        ),
-        row("queue/state-value", "absent", false, "q", json!({}), None),
-        row("queue/weight", "negative", true, "q", json!({"weight": -1}), None),
-        row("queue/weight", "too heavy", true, "q", json!({"weight": 65536}), None),
-        row("queue/weight", "a fraction", true, "q", json!({"weight": 1.5}), None),
-        row(
-            "queue/weight",
-            "the heaviest",
-            false,
-            "q",
-            json!({"weight": 65535}),
-            None,
-        ),
-        row(
-            "queue/weight",
-            "zero means unset",
-            false,
-            "q",
-            json!({"weight": 0}),
-            None,
-        ),
-        row(
-            "queue/root-fixed",
-            "root closed",
-            true,
-            "root",
-            json!({"state": "Closed"}),
-            Some(json!({})),
-        ),
-        row(
-            "queue/root-fixed",
-            "root under another",
-            true,
-            "root",
-            json!({"parent": "team"}),
-            Some(json!({})),
-        ),
-        row(
-            "queue/root-fixed",
-            "root's weight",
-            false,
-            "root",
-            json!({"weight": 2}),
-            Some(json!({})),
-        ),
-        row(
-            "queue/parent-self",
-            "own parent",
-            true,
-            "q",
-            json!({"parent": "q"}),
-            None,
-        ),
-        row(
-            "queue/parent-self",
-            "another parent",
-            false,
-            "q",
-            json!({"parent": "team"}),
-            None,
-        ),
-        row(
-            "queue/parent-exists",
-            "missing",
-            true,
-            "q",
-            json!({"parent": "nobody"}),
-            None,
-        ),
-        row(
-            "queue/parent-exists",
-            "being deleted",
-            true,
-            "q",
-            json!({"parent": "leaving"}),
-            None,
-        ),
-        row(
-            "queue/parent-exists",
-            "there",
-            false,
-            "q",
-            json!({"parent": "team-a"}),
-            None,
-        ),
-        row(
-            "queue/parent-exists",
-            "missing before and still",
-            false,
-            "q",
-            json!({"parent": "nobody", "weight": 3}),
-            Some(json!({"parent": "nobody"})),
-        ),
-        row(
-            "queue/parent-cycle",
-            "under its own child",
-            true,
-            "team",
-            json!({"parent": "team-a"}),
-            Some(json!({})),
-        ),
-        row(
-            "queue/parent-cycle",
-            "under its sibling",
-            false,
-            "team-a",
-            json!({"parent": "team-b"}),
-            Some(json!({"parent": "team"})),
-        ),
-        delete(
-            "queue/delete-protected",
-            "default",
-            true,
-            "default",
-            json!({"state": "Closed"}),
-            "Closed",
-        ),
-        delete(
-            "queue/delete-protected",
-            "a closed leaf",
-            false,
-            "shut-a",
-            json!({"parent": "shut"}),
-            "Closed",
-        ),
-        delete(
-            "queue/delete-children",
-            "has children",
-            true,
-            "shut",
-            json!({"state": "Closed"}),
-            "Closed",
-        ),
-        delete(
-            "queue/delete-children",
-            "a leaf",
-            false,
-            "q",
-            json!({"state": "Closed"}),
-            "Closed",
-        ),
-        delete("queue/delete-closed", "open", true, "q", json!({}), "Open"),
-        delete("queue/delete-closed", "no status yet", true, "q", json!({}), ""),
-        delete(
-            "queue/delete-closed",
-            "closing",
-            true,
-            "q",
-            json!({"state": "Closed"}),
-            "Closing",
-        ),
-        delete(
-            "queue/delete-closed",
-            "reopened a moment ago",
-            true,
-            "q",
-            json!({"state": "Open"}),
-            "Closed",
-        ),
-        delete(
-            "queue/delete-closed",
-            "closed by its parent",
-            false,
-            "shut-a",
-            json!({"parent": "shut"}),
-            "Closed",
-        ),
-    ];
-    rows.extend(depth_rows());
-    rows
+    read(include_str!("queue.txt"), build)
 }
 
-/// A chain a-b-c-d under root (4 levels), and `tall` with two levels below it.
-fn depth_rows() -> Vec<Row> {
-    let world = World::usual()
-        .queue("a", json!({}))
-        .queue("b", json!({"parent": "a"}))
-        .queue("c", json!({"parent": "b"}))
-        .queue("d", json!({"parent": "c"}))
-        .queue("e", json!({"parent": "d"}))
-        .queue("tall", json!({}))
-        .queue("tall-1", json!({"parent": "tall"}))
-        .queue("tall-2", json!({"parent": "tall-1"}));
-    let deep = |title, refused, name, parent: &str, old: Option<Value>| Row {
-        world: world.clone(),
-        ..row("queue/depth", title, refused, name, json!({"parent": parent}), old)
-    };
-    vec![
-        deep("fifth level", false, "q", "d", None),
-        deep("sixth level", true, "q", "e", None),
-        deep("moved with its subtree, fits", false, "tall", "b", Some(json!({}))),
-        deep(
-            "moved with its subtree, one too many",
-            true,
-            "tall",
-            "c",
-            Some(json!({})),
-        ),
-    ]
+fn build(what: &str, details: Value) -> Row {
+    let name = details[0].as_str().expect("a name");
+    let spec = |index: usize| Some(queue(name, details[index].clone()));
+    let row = Row::new("scheduling.volcano.sh", "queues", name);
+    match what {
+        "create" => Row { object: spec(1), ..row },
+        "update" => Row {
+            old: spec(1),
+            object: spec(2),
+            ..row
+        },
+        "delete" => {
+            let mut stored = queue(name, details[1].clone());
+            stored["status"] = json!({"state": details[2]});
+            let world = World::usual().with("queues.scheduling.volcano.sh", stored.clone());
+            Row {
+                old: Some(stored),
+                world,
+                ..row
+            }
+        }
+        other => panic!("unknown: {other}"),
+    }
 }
 
-/// A cycle that was stored by other means neither hangs admission nor blocks other edits.
+/// A cycle that was stored by other means neither hangs admission nor blocks other edits (Volcano #5807).
 #[test]
 fn a_stored_cycle_does_not_hang() {
     let world = World::usual()
         .queue("x", json!({"parent": "y"}))
         .queue("y", json!({"parent": "x"}));
-    let edit = Row {
-        world: world.clone(),
-        ..row(
-            "",
-            "",
-            false,
-            "x",
-            json!({"parent": "y", "weight": 2}),
-            Some(json!({"parent": "y"})),
-        )
+    let verdict = |what, details| {
+        decide(&Row {
+            world: world.clone(),
+            ..build(what, details)
+        })
+        .verdict
     };
-    assert_eq!(decide(&edit).verdict, basalt_admission::Verdict::Allow);
-    let child = Row {
-        world,
-        ..row("", "", false, "z", json!({"parent": "x"}), None)
-    };
-    decide(&child);
+    assert_eq!(
+        verdict("update", json!(["x", {"parent": "y"}, {"parent": "y", "weight": 2}])),
+        Verdict::Allow
+    );
+    assert_eq!(
+        verdict("update", json!(["x", {"parent": "y"}, {"parent": "root"}])),
+        Verdict::Allow
+    );
+    verdict("create", json!(["z", {"parent": "x"}]));
+}
+
+/// Volcano #3517: a queue could not be edited while it was Closing.
+#[test]
+fn a_queue_in_any_state_can_be_edited() {
+    for state in ["Open", "Closing", "Closed", "Unknown", ""] {
+        let mut row = build(
+            "update",
+            json!(["q", {"state": "Closed"}, {"state": "Closed", "weight": 2}]),
+        );
+        for object in [&mut row.object, &mut row.old] {
+            object.as_mut().expect("object")["status"] = json!({"state": state});
+        }
+        assert_eq!(decide(&row).verdict, Verdict::Allow, "{state}");
+    }
 }
 
 #[test]
 fn defaults() {
-    let filled = |spec: Value, old: Option<Value>| {
-        let decided = decide(&row("", "", false, "q", spec, old)).object;
-        decided.map(|object| object["spec"].clone())
+    let filled = |what, details| {
+        decide(&build(what, details))
+            .object
+            .map(|object| object["spec"].clone())
     };
     let usual = json!({"weight": 1, "reclaimable": true, "state": "Open", "parent": "root"});
-    assert_eq!(filled(json!({}), None), Some(usual.clone()));
-    assert_eq!(filled(usual.clone(), None), None);
+    assert_eq!(filled("create", json!(["q", {}])), Some(usual.clone()));
+    assert_eq!(filled("create", json!(["q", usual])), None);
+    let root = json!({"weight": 1, "reclaimable": false, "state": "Open"});
+    assert_eq!(filled("create", json!(["root", {}])), Some(root));
     // A client that does not know spec.state keeps the stored one.
     let closed = json!({"weight": 1, "reclaimable": true, "state": "Closed", "parent": "root"});
-    assert_eq!(
-        filled(
-            json!({"weight": 1, "reclaimable": true, "parent": "root"}),
-            Some(closed.clone())
-        ),
-        Some(closed)
-    );
+    let unaware = json!({"weight": 1, "reclaimable": true, "parent": "root"});
+    assert_eq!(filled("update", json!(["q", closed, unaware])), Some(closed));
+}
+
+#[test]
+fn hierarchy_annotations_start_at_the_root() {
+    let rooted = |path: &str| {
+        let mut row = build("create", json!(["q", {}]));
+        row.object.as_mut().expect("object")["metadata"]["annotations"] =
+            json!({"volcano.sh/hierarchy": path, "volcano.sh/hierarchy-weights": "2"});
+        let annotations = decide(&row).object.expect("filled in")["metadata"]["annotations"].clone();
+        (
+            annotations["volcano.sh/hierarchy"].clone(),
+            annotations["volcano.sh/hierarchy-weights"].clone(),
+        )
+    };
+    assert_eq!(rooted("sci"), (json!("root/sci"), json!("1/2")));
+    assert_eq!(rooted("rootbeer"), (json!("root/rootbeer"), json!("1/2")));
+    assert_eq!(rooted("root/sci"), (json!("root/sci"), json!("2")));
 }

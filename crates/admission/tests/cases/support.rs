@@ -23,7 +23,7 @@ impl World {
     }
 
     /// `root`, `default`, a tree `team` with leaves `team-a` and `team-b`, `shut` (closed) with the
-    /// leaf `shut-a`, and `leaving` (being deleted).
+    /// leaf `shut-a`, `leaving` (being deleted), a chain `l1` to `l5`, and `tall` over `tall-1` over `tall-2`.
     pub(crate) fn usual() -> Self {
         let mut leaving = queue("leaving", json!({}));
         leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
@@ -35,6 +35,14 @@ impl World {
             .queue("team-b", json!({"parent": "team"}))
             .queue("shut", json!({"state": "Closed"}))
             .queue("shut-a", json!({"parent": "shut"}))
+            .queue("l1", json!({}))
+            .queue("l2", json!({"parent": "l1"}))
+            .queue("l3", json!({"parent": "l2"}))
+            .queue("l4", json!({"parent": "l3"}))
+            .queue("l5", json!({"parent": "l4"}))
+            .queue("tall", json!({}))
+            .queue("tall-1", json!({"parent": "tall"}))
+            .queue("tall-2", json!({"parent": "tall-1"}))
             .with("queues.scheduling.volcano.sh", leaving)
     }
 }
@@ -73,17 +81,56 @@ pub(crate) fn job(spec: Value) -> Value {
     })
 }
 
-/// One case. `about` is the rule that the case is about; `broken` the rule that refuses it.
+/// One case: a request, and whether `rule` refuses it.
 pub(crate) struct Row {
+    pub(crate) refused: bool,
+    pub(crate) rule: &'static str,
     pub(crate) title: &'static str,
-    pub(crate) about: &'static str,
-    pub(crate) broken: Option<&'static str>,
     pub(crate) group: &'static str,
     pub(crate) resource: &'static str,
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) object: Option<Value>,
     pub(crate) old: Option<Value>,
     pub(crate) world: World,
+}
+
+impl Row {
+    /// A request about an object that is not there yet.
+    pub(crate) fn new(group: &'static str, resource: &'static str, name: &str) -> Self {
+        let world = World::usual();
+        Self {
+            refused: false,
+            rule: "",
+            title: "",
+            group,
+            resource,
+            name: name.to_owned(),
+            object: None,
+            old: None,
+            world,
+        }
+    }
+}
+
+/// Reads a text of cases; `build` makes the request of `what` and its details.
+pub(crate) fn read(text: &'static str, build: fn(&str, Value) -> Row) -> Vec<Row> {
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let columns: Vec<&'static str> = line.splitn(5, '|').map(str::trim).collect();
+            let [verdict, rule, title, what, details] = columns[..] else {
+                panic!("five columns: {line}")
+            };
+            let details = serde_json::from_str(details).unwrap_or_else(|error| panic!("{error}: {line}"));
+            assert!(matches!(verdict, "accept" | "refuse"), "{line}");
+            Row {
+                refused: verdict == "refuse",
+                rule,
+                title,
+                ..build(what, details)
+            }
+        })
+        .collect()
 }
 
 pub(crate) fn decide(row: &Row) -> Decision {
@@ -107,7 +154,7 @@ pub(crate) fn decide(row: &Row) -> Decision {
         resource: row.resource,
         subresource: None,
         namespace: namespace.unwrap_or_default(),
-        name: row.name,
+        name: &row.name,
         user: &user,
         object: row.object.as_ref(),
         old: row.old.as_ref(),
@@ -118,13 +165,10 @@ pub(crate) fn decide(row: &Row) -> Decision {
 
 /// How the case differs from what is written, if it does.
 pub(crate) fn mismatch(row: &Row) -> Option<String> {
-    match (decide(row).verdict, row.broken) {
-        (Verdict::Refuse(refusal), Some(rule)) if refusal.rule == rule => None,
-        (Verdict::Allow | Verdict::Review(_), None) => None,
-        (verdict, wanted) => Some(format!(
-            "{} ({}): wanted {wanted:?}, got {verdict:?}",
-            row.title, row.about
-        )),
+    match decide(row).verdict {
+        Verdict::Refuse(refusal) if row.refused && refusal.rule == row.rule => None,
+        Verdict::Allow | Verdict::Review(_) if !row.refused => None,
+        verdict => Some(format!("{} ({}): {verdict:?}", row.title, row.rule)),
     }
 }
 
