@@ -1,3 +1,7 @@
 //! The `vcctl` binary.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    basalt_vcctl::run(std::env::args_os())
+}

@@ -1,0 +1,84 @@
+//! Commands and flags. Names and shorthands are Volcano's where it has them.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::job::JobCommand;
+use crate::queue::QueueCommand;
+
+/// Queues and batch jobs from the command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "vcctl",
+    version,
+    about = "Queues and batch jobs from the command line",
+    after_help = "Examples:\n  vcctl queue create --name research --weight 4\n  vcctl job run -f train.yaml\n  vcctl job list --all-namespaces",
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    propagate_version = false
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Which server to talk to.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Global {
+    /// Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config]
+    #[arg(long, short = 'k', global = true, value_name = "FILE", help_heading = "Server")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Address of the API server, instead of the kubeconfig's
+    #[arg(long, short = 's', global = true, value_name = "URL", help_heading = "Server")]
+    pub(crate) master: Option<String>,
+    /// Context of the kubeconfig, instead of its current one
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Server")]
+    pub(crate) context: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run, list and delete jobs
+    #[command(
+        after_help = "Examples:\n  vcctl job run --name hello --image busybox --replicas 3 --min 3\n  vcctl job list -q research",
+        arg_required_else_help = true,
+        disable_help_subcommand = true
+    )]
+    Job {
+        #[command(subcommand)]
+        command: JobCommand,
+    },
+    /// Create and list queues
+    #[command(
+        after_help = "Examples:\n  vcctl queue create research --weight 4 --parent root\n  vcctl queue list -o wide",
+        arg_required_else_help = true,
+        disable_help_subcommand = true
+    )]
+    Queue {
+        #[command(subcommand)]
+        command: QueueCommand,
+    },
+    /// Print the version
+    #[command(after_help = "Example:\n  vcctl version")]
+    Version,
+    /// Print a completion script for a shell
+    #[command(
+        after_help = "Examples:\n  source <(vcctl completion bash)\n  vcctl completion zsh > ~/.zfunc/_vcctl\n  vcctl completion fish > ~/.config/fish/completions/vcctl.fish"
+    )]
+    Completion {
+        /// The shell
+        #[arg(value_name = "SHELL")]
+        shell: clap_complete::Shell,
+    },
+}
+
+/// One namespace.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Namespace {
+    /// Namespace [default: the context's, else default]
+    #[arg(long, short = 'n', value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+}

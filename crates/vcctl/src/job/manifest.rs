@@ -1,0 +1,318 @@
+//! Jobs from files: every document must be a Job, and an error says where it is.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::error::CliError;
+use crate::output::text;
+use crate::rest::JOB;
+
+/// More than any manifest needs; less than what would hurt.
+const SIZE_MAX: u64 = 16 << 20;
+const FILES_MAX: usize = 10_000;
+
+/// All Jobs of a file, of the files of a folder, or of stdin (`-`), with the namespace and queue that flags ask for.
+pub(super) fn read(path: &Path, namespace: Option<&str>, queue: Option<&str>) -> Result<Vec<Value>, CliError> {
+    let mut jobs = Vec::new();
+    for file in files(path)? {
+        let name = if file == Path::new("-") {
+            "stdin".to_owned()
+        } else {
+            file.display().to_string()
+        };
+        let before = jobs.len();
+        for (index, document) in documents(&content(&file)?).enumerate() {
+            let fail = |why: String| CliError::Manifest {
+                source_name: name.clone(),
+                document: index + 1,
+                why,
+            };
+            for job in parse(document).map_err(fail)? {
+                jobs.push(placed(job, namespace, queue).map_err(fail)?);
+            }
+        }
+        if jobs.len() == before {
+            return Err(CliError::Read {
+                path: name,
+                why: "there is no Job in it".to_owned(),
+            });
+        }
+    }
+    Ok(jobs)
+}
+
+fn files(path: &Path) -> Result<Vec<PathBuf>, CliError> {
+    if path == Path::new("-") || !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let fail = |why: String| CliError::Read {
+        path: path.display().to_string(),
+        why,
+    };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path)
+        .map_err(|e| fail(e.to_string()))?
+        .take(FILES_MAX)
+    {
+        let file = entry.map_err(|e| fail(e.to_string()))?.path();
+        let known = file
+            .extension()
+            .is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
+        if known && file.is_file() {
+            files.push(file);
+        }
+    }
+    if files.is_empty() {
+        return Err(fail("there is no .yaml, .yml or .json file in this folder".to_owned()));
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn content(path: &Path) -> Result<String, CliError> {
+    let fail = |why: String| CliError::Read {
+        path: path.display().to_string(),
+        why,
+    };
+    let reader: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(std::fs::File::open(path).map_err(|e| fail(e.to_string()))?)
+    };
+    let mut bytes = Vec::new();
+    reader
+        .take(SIZE_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| fail(e.to_string()))?;
+    if bytes.len() as u64 > SIZE_MAX {
+        return Err(fail(format!("it is larger than {} MiB", SIZE_MAX >> 20)));
+    }
+    String::from_utf8(bytes).map_err(|_| fail("it is not UTF-8 text".to_owned()))
+}
+
+/// The documents of a YAML text: it is cut at lines that begin with `---`.
+fn documents(text: &str) -> impl Iterator<Item = &str> {
+    let is_cut = |line: &str| {
+        line.strip_prefix("---")
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
+    };
+    let mut pieces = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        if is_cut(line) {
+            pieces.push(&text[start..at]);
+            start = at + "---".len();
+        }
+        at += line.len();
+    }
+    pieces.push(&text[start..]);
+    // What stands before the first cut is a document only if there is something in it.
+    let skip = usize::from(pieces.len() > 1 && is_blank(pieces[0]));
+    pieces.into_iter().skip(skip)
+}
+
+fn is_blank(document: &str) -> bool {
+    document.lines().all(|line| {
+        let line = line.trim();
+        line.is_empty() || line.starts_with('#')
+    })
+}
+
+fn parse(document: &str) -> Result<Vec<Value>, String> {
+    if is_blank(document) {
+        return Ok(Vec::new());
+    }
+    let mut value: Value = serde_saphyr::from_str(document).map_err(|e| e.to_string())?;
+    let items = match (text(&value, "/apiVersion"), text(&value, "/kind")) {
+        ("v1", "List") => match value["items"].take() {
+            Value::Array(items) => items,
+            _ => return Err("a List needs items".to_owned()),
+        },
+        _ => vec![value],
+    };
+    for item in &items {
+        check_kind(item)?;
+    }
+    Ok(items)
+}
+
+fn check_kind(item: &Value) -> Result<(), String> {
+    let (version, kind) = (text(item, "/apiVersion"), text(item, "/kind"));
+    if (version, kind) != (JOB.api_version().as_str(), JOB.title) {
+        let found = if kind.is_empty() {
+            "something without a kind".to_owned()
+        } else {
+            format!("{kind} of {version:?}")
+        };
+        return Err(format!(
+            "this is {found}, not a Job of {:?}; `kubectl apply -f` takes any kind",
+            JOB.api_version()
+        ));
+    }
+    if !item["metadata"].is_object() {
+        return Err("metadata is missing".to_owned());
+    }
+    if text(item, "/metadata/name").is_empty() && text(item, "/metadata/generateName").is_empty() {
+        return Err("metadata.name is missing".to_owned());
+    }
+    if !item["spec"].is_object() {
+        return Err("spec is missing".to_owned());
+    }
+    Ok(())
+}
+
+fn placed(mut job: Value, namespace: Option<&str>, queue: Option<&str>) -> Result<Value, String> {
+    if let Some(wanted) = namespace {
+        match text(&job, "/metadata/namespace") {
+            "" => job["metadata"]["namespace"] = json!(wanted),
+            own if own == wanted => {}
+            own => return Err(format!("its namespace is {own}, but --namespace says {wanted}")),
+        }
+    }
+    if let Some(queue) = queue {
+        job["spec"]["queue"] = json!(queue);
+    }
+    Ok(job)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\n";
+
+    fn job(name: &str) -> String {
+        format!("{HEAD}metadata: {{name: {name}}}\nspec: {{queue: own}}\n")
+    }
+
+    /// Names and queues of the jobs, or the error.
+    fn check(text: &str, flags: (Option<&str>, Option<&str>), expected: Result<&[(&str, &str)], &str>) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("jobs.yaml");
+        std::fs::write(&file, text).unwrap();
+        let got = read(&file, flags.0, flags.1)
+            .map(|jobs| {
+                jobs.iter()
+                    .map(|j| {
+                        (
+                            self::text(j, "/metadata/name").to_owned(),
+                            self::text(j, "/spec/queue").to_owned(),
+                        )
+                    })
+                    .collect::<Vec<_>>()
+            })
+            .map_err(|e| e.to_string().replace(&file.display().to_string(), "jobs.yaml"));
+        match (got, expected) {
+            (Ok(got), Ok(expected)) => {
+                let got: Vec<(&str, &str)> = got.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+                assert_eq!(got, expected, "{text}");
+            }
+            (Err(got), Err(expected)) => assert!(got.starts_with(expected), "{got}\nis not\n{expected}"),
+            (got, expected) => panic!("{text}\n{got:?} is not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn jobs_are_read_from_documents() {
+        let (a, b) = (job("a"), job("b"));
+        check(&a, (None, None), Ok(&[("a", "own")]));
+        check(
+            &format!("---\n{a}---\n# only a comment\n---\n{b}"),
+            (None, Some("q")),
+            Ok(&[("a", "q"), ("b", "q")]),
+        );
+        check(
+            &format!("# note\n--- # one\n{a}"),
+            (Some("ml"), None),
+            Ok(&[("a", "own")]),
+        );
+        check(&format!("{a}\n---\n"), (None, None), Ok(&[("a", "own")]));
+        let json = r#"{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"name":"j"},"spec":{}}"#;
+        check(json, (None, None), Ok(&[("j", "")]));
+        check(
+            &format!(r#"{{"apiVersion":"v1","kind":"List","items":[{json},{json}]}}"#),
+            (None, None),
+            Ok(&[("j", ""), ("j", "")]),
+        );
+    }
+
+    #[test]
+    fn an_error_says_in_which_document() {
+        let a = job("a");
+        check("", (None, None), Err("cannot read jobs.yaml: there is no Job in it"));
+        check(
+            &format!("{a}---\napiVersion: v1\nkind: Pod\n"),
+            (None, None),
+            Err("jobs.yaml, document 2: this is Pod of \"v1\", not a Job of \"batch.volcano.sh/v1alpha1\""),
+        );
+        check(
+            &format!("{a}---\n{a}---\nx: [1\n"),
+            (None, None),
+            Err("jobs.yaml, document 3: "),
+        );
+        check(
+            "a: 1\n",
+            (None, None),
+            Err("jobs.yaml, document 1: this is something without a kind"),
+        );
+        check(
+            "- 1\n",
+            (None, None),
+            Err("jobs.yaml, document 1: this is something without a kind"),
+        );
+        check(
+            &format!("{HEAD}spec: {{}}\n"),
+            (None, None),
+            Err("jobs.yaml, document 1: metadata is missing"),
+        );
+        check(
+            &format!("{HEAD}metadata: 3\n"),
+            (None, None),
+            Err("jobs.yaml, document 1: metadata is missing"),
+        );
+        check(
+            &format!("{HEAD}metadata: {{}}\n"),
+            (None, None),
+            Err("jobs.yaml, document 1: metadata.name is missing"),
+        );
+        check(
+            &format!("{HEAD}metadata: {{name: a}}\n"),
+            (None, None),
+            Err("jobs.yaml, document 1: spec is missing"),
+        );
+        let elsewhere = format!("{HEAD}metadata: {{name: a, namespace: x}}\nspec: {{}}\n");
+        check(
+            &elsewhere,
+            (Some("y"), None),
+            Err("jobs.yaml, document 1: its namespace is x, but --namespace says y"),
+        );
+    }
+
+    #[test]
+    fn a_folder_is_read_in_the_order_of_its_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        assert!(
+            read(path, None, None)
+                .unwrap_err()
+                .to_string()
+                .contains("there is no .yaml, .yml or .json file")
+        );
+        for (file, text) in [
+            ("2.yml", job("b")),
+            ("1.yaml", job("a")),
+            ("notes.txt", "no yaml: [".to_owned()),
+        ] {
+            std::fs::write(path.join(file), text).unwrap();
+        }
+        let names: Vec<Value> = read(path, None, None)
+            .unwrap()
+            .into_iter()
+            .map(|j| j["metadata"]["name"].clone())
+            .collect();
+        assert_eq!(names, ["a", "b"]);
+        assert!(read(&path.join("none.yaml"), None, None).is_err());
+    }
+}

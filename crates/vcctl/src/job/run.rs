@@ -1,0 +1,303 @@
+//! `vcctl job run`: one task from flags, or whatever the files say.
+
+use std::path::PathBuf;
+
+use basalt_api::names;
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::manifest;
+use crate::cli::Namespace;
+use crate::error::CliError;
+use crate::output::{self, ObjectFormat, text};
+use crate::resources::Resources;
+use crate::rest::JOB;
+use crate::session::Session;
+use crate::terminal::neutral;
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  vcctl job run --name hello --image busybox --replicas 3 --min 3 -q research --command \"sleep 10\"\n  vcctl job run -f train.yaml\n  kustomize build . | vcctl job run -f -"
+)]
+pub(crate) struct RunArgs {
+    /// Name of the job
+    #[arg(long, short = 'N', required_unless_present = "filename")]
+    name: Option<String>,
+    #[command(flatten)]
+    namespace: Namespace,
+    /// Queue that the job goes to [default: the file's, else default]
+    #[arg(long, short = 'q')]
+    queue: Option<String>,
+    /// Image of the container
+    #[arg(long, short = 'i', default_value = "busybox")]
+    image: String,
+    /// How many pods
+    #[arg(long, short = 'r', default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..))]
+    replicas: i32,
+    /// How many of them must run together for the job to start
+    #[arg(long, short = 'm', default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..))]
+    min: i32,
+    /// What each pod asks for
+    #[arg(long, short = 'R', default_value = "cpu=1000m,memory=100Mi")]
+    requests: Resources,
+    /// What each pod may use at most [default: what it asks for]
+    #[arg(long, short = 'L')]
+    limits: Option<Resources>,
+    /// Scheduler that places the pods
+    #[arg(long, short = 'S', default_value = names::SCHEDULER_NAME)]
+    scheduler: String,
+    /// Command to run instead of the image's own, split as a shell does
+    #[arg(long, short = 'c', value_parser = parse_command)]
+    command: Option<CommandLine>,
+    /// Jobs to run instead: a YAML or JSON file, a folder of them, or - for stdin
+    #[arg(
+        long,
+        short = 'f',
+        value_name = "PATH",
+        conflicts_with_all = ["name", "image", "replicas", "min", "requests", "limits", "scheduler", "command"]
+    )]
+    filename: Option<PathBuf>,
+    /// How to show what was made
+    #[arg(long, short = 'o', value_enum)]
+    output: Option<ObjectFormat>,
+}
+
+/// The words of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct CommandLine(Vec<String>);
+
+pub(crate) async fn execute(args: RunArgs, session: &mut Session<'_>) -> Result<(), CliError> {
+    let output = args.output;
+    let jobs = match &args.filename {
+        Some(path) => manifest::read(path, args.namespace.namespace.as_deref(), args.queue.as_deref())?,
+        None => vec![from_flags(args)?],
+    };
+    let all = jobs.len();
+    let mut made = Vec::new();
+    let mut last = None;
+    for job in jobs {
+        match create(job, session).await {
+            Ok(job) if output.is_none() => {
+                session.print(&success(&job))?;
+                made.push(job);
+            }
+            Ok(job) => made.push(job),
+            Err(error) if all == 1 => return Err(error),
+            Err(error) => {
+                session.tell_error(&error)?;
+                last = Some(error);
+            }
+        }
+    }
+    let failed = all - made.len();
+    show(made, all, output, session)?;
+    match last {
+        None => Ok(()),
+        Some(_) => Err(CliError::Several { failed, all }),
+    }
+}
+
+async fn create(mut job: Value, session: &mut Session<'_>) -> Result<Value, CliError> {
+    let given = Some(text(&job, "/metadata/namespace").to_owned()).filter(|n| !n.is_empty());
+    let namespace = session.namespace(given).await?;
+    job["metadata"]["namespace"] = json!(namespace);
+    session.create(JOB, Some(&namespace), &job).await
+}
+
+fn success(job: &Value) -> String {
+    let (namespace, name) = (
+        neutral(text(job, "/metadata/namespace")),
+        neutral(text(job, "/metadata/name")),
+    );
+    let queue = neutral(text(job, "/spec/queue"));
+    format!("run job {name} successfully in queue {queue}; `vcctl job list -n {namespace}` shows how it goes\n")
+}
+
+fn show(
+    mut made: Vec<Value>,
+    all: usize,
+    output: Option<ObjectFormat>,
+    session: &mut Session<'_>,
+) -> Result<(), CliError> {
+    let Some(format) = output else { return Ok(()) };
+    if format == ObjectFormat::Name {
+        return session.print(&output::to_names(JOB, &made));
+    }
+    let value = match (all, made.pop()) {
+        (_, None) => return Ok(()),
+        (1, Some(only)) => only,
+        (_, Some(last)) => {
+            made.push(last);
+            output::list(made)
+        }
+    };
+    let text = if format == ObjectFormat::Json {
+        output::to_json(value)?
+    } else {
+        output::to_yaml(value)?
+    };
+    session.print(&text)
+}
+
+fn from_flags(args: RunArgs) -> Result<Value, CliError> {
+    let name = args.name.unwrap_or_default();
+    if name.is_empty() {
+        return Err(CliError::Usage("--name must not be empty".to_owned()));
+    }
+    if args.min > args.replicas {
+        return Err(CliError::Usage(format!(
+            "--min {} is more than --replicas {}: the job could never start",
+            args.min, args.replicas
+        )));
+    }
+    let mut container = json!({"name": "main", "image": args.image, "imagePullPolicy": "IfNotPresent"});
+    if let Some(CommandLine(words)) = args.command {
+        container["command"] = json!(words);
+    }
+    let limits = args.limits.unwrap_or_else(|| args.requests.clone());
+    if let Some(requests) = args.requests.json() {
+        container["resources"]["requests"] = requests;
+    }
+    if let Some(limits) = limits.json() {
+        container["resources"]["limits"] = limits;
+    }
+    let template = json!({
+        "metadata": {"labels": {names::CLI_JOB: name}},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    });
+    let mut job = json!({
+        "apiVersion": JOB.api_version(),
+        "kind": JOB.title,
+        "metadata": {"name": name, "labels": {names::CLI_JOB: name}},
+        "spec": {
+            "schedulerName": args.scheduler,
+            "minAvailable": args.min,
+            "queue": args.queue.as_deref().unwrap_or(names::DEFAULT_QUEUE),
+            "tasks": [{"replicas": args.replicas, "template": template}],
+        },
+    });
+    if let Some(namespace) = args.namespace.namespace {
+        job["metadata"]["namespace"] = json!(namespace);
+    }
+    Ok(job)
+}
+
+/// Splits words as a shell does: blanks, single and double quotes, backslashes; nothing is expanded.
+fn parse_command(line: &str) -> Result<CommandLine, String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote: Option<char> = None;
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some('\''), c) => word.get_or_insert_default().push(c),
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (_, '\\') => {
+                let next = chars.next().ok_or("it ends with a backslash")?;
+                word.get_or_insert_default().push(next);
+            }
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    if quote.is_some() {
+        return Err("a quote is not closed".to_owned());
+    }
+    words.extend(word);
+    if words.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    Ok(CommandLine(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use crate::job::JobCommand;
+    use clap::Parser;
+
+    fn parse(flags: &[&str]) -> Result<Value, String> {
+        let args = ["vcctl", "job", "run"].iter().chain(flags);
+        let cli = Cli::try_parse_from(args).map_err(|e| e.kind().to_string())?;
+        let Command::Job {
+            command: JobCommand::Run(args),
+        } = cli.command
+        else {
+            panic!("another command")
+        };
+        from_flags(args).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_job_is_made_of_flags() {
+        insta::assert_json_snapshot!("defaults", parse(&["-N", "hello"]).unwrap());
+        let all = [
+            "-N",
+            "hello",
+            "-n",
+            "ml",
+            "-i",
+            "python:3",
+            "-r",
+            "4",
+            "-m",
+            "2",
+            "-R",
+            "cpu=500m,nvidia.com/gpu=1",
+            "-L",
+            "",
+            "-S",
+            "mine",
+            "-q",
+            "research",
+            "-c",
+            "python -c 'print(\"a b\")'",
+        ];
+        insta::assert_json_snapshot!("all_flags", parse(&all).unwrap());
+    }
+
+    #[test]
+    fn wrong_flags_are_refused() {
+        for flags in [
+            &[][..],
+            &["-N", ""],
+            &["-N", "a", "-r", "0"],
+            &["-N", "a", "-m", "3"],
+            &["-N", "a", "-R", "cpu=2c"],
+            &["-N", "a", "-c", "echo 'open"],
+            &["-N", "a", "-f", "job.yaml"],
+            &["-f", "job.yaml", "--replicas", "3"],
+            &["-N", "a", "-o", "wide"],
+        ] {
+            assert!(parse(flags).is_err(), "{flags:?}");
+        }
+    }
+
+    #[test]
+    fn commands_are_split_as_in_a_shell() {
+        let check = |line: &str, expected: Option<&[&str]>| {
+            let words = parse_command(line).ok().map(|c| c.0);
+            assert_eq!(
+                words,
+                expected.map(|w| w.iter().map(|w| (*w).to_owned()).collect()),
+                "{line}"
+            );
+        };
+        check("sleep 10", Some(&["sleep", "10"]));
+        check("  sh  -c 'a && b' ", Some(&["sh", "-c", "a && b"]));
+        check(
+            r#"echo "a \"b\" 'c'" d\ e '' x"y"z"#,
+            Some(&["echo", r#"a "b" 'c'"#, "d e", "", "xyz"]),
+        );
+        check(r"echo 'a\b'", Some(&["echo", r"a\b"]));
+        check("", None);
+        check("   ", None);
+        check("echo 'a", None);
+        check(r"echo \", None);
+    }
+}

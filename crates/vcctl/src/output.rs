@@ -1,0 +1,132 @@
+//! How objects are shown: as a table, or as `-o` says.
+
+pub(crate) mod table;
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use crate::error::CliError;
+use crate::rest::Kind;
+use crate::terminal::neutral;
+
+/// `-o` of commands that list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// The API objects as JSON
+    Json,
+    /// The API objects as YAML
+    Yaml,
+    /// The table with more columns
+    Wide,
+    /// Kind and name only
+    Name,
+}
+
+/// `-o` of commands that make something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ObjectFormat {
+    /// The API object as JSON
+    Json,
+    /// The API object as YAML
+    Yaml,
+    /// Kind and name only
+    Name,
+}
+
+impl From<ObjectFormat> for Format {
+    fn from(format: ObjectFormat) -> Self {
+        match format {
+            ObjectFormat::Json => Self::Json,
+            ObjectFormat::Yaml => Self::Yaml,
+            ObjectFormat::Name => Self::Name,
+        }
+    }
+}
+
+/// Objects as kubectl prints a list of them.
+pub(crate) fn list(items: Vec<Value>) -> Value {
+    json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": items})
+}
+
+/// JSON as kubectl prints it: keys in order, four spaces, without managed fields.
+pub(crate) fn to_json(mut value: Value) -> Result<String, CliError> {
+    tidy(&mut value);
+    let mut text = Vec::new();
+    let indent = serde_json::ser::PrettyFormatter::with_indent(b"    ");
+    let mut serializer = serde_json::Serializer::with_formatter(&mut text, indent);
+    serde::Serialize::serialize(&value, &mut serializer).map_err(std::io::Error::other)?;
+    text.push(b'\n');
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// YAML as kubectl prints it: keys in order, without managed fields.
+pub(crate) fn to_yaml(mut value: Value) -> Result<String, CliError> {
+    tidy(&mut value);
+    let options = serde_saphyr::ser_options! { prefer_block_scalars: true, folded_wrap_chars: usize::MAX };
+    Ok(serde_saphyr::to_string_with_options(&value, options).map_err(std::io::Error::other)?)
+}
+
+/// One line per object: `job.batch.volcano.sh/train`.
+pub(crate) fn to_names(kind: Kind, items: &[Value]) -> String {
+    let name = |item: &Value| format!("{}/{}\n", kind.full_name(), neutral(text(item, "/metadata/name")));
+    items.iter().map(name).collect()
+}
+
+/// Sorts all keys and removes managed fields, which nobody wants to read.
+fn tidy(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::Object(map) => {
+            if let Some(Value::Object(metadata)) = map.get_mut("metadata") {
+                metadata.remove("managedFields");
+            }
+            map.sort_keys();
+            map.values_mut().for_each(tidy);
+        }
+        _ => {}
+    }
+}
+
+/// A text field of an object; empty if it is not there.
+pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
+}
+
+/// A number field of an object; 0 if it is not there.
+pub(crate) fn number(object: &Value, pointer: &str) -> i64 {
+    object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rest::JOB;
+
+    fn sample() -> Value {
+        json!({
+            "kind": "Job", "apiVersion": "batch.volcano.sh/v1alpha1",
+            "spec": {"queue": "default", "unknown": {"b": 1, "a": [true, null]}, "text": "two\nlines\n", "esc": "\u{1b}[2J", "no": "yes", "n": "1"},
+            "metadata": {"name": "train", "managedFields": [{"manager": "x"}], "annotations": {}},
+        })
+    }
+
+    #[test]
+    fn json_is_as_kubectl_prints_it() {
+        insta::assert_snapshot!(to_json(list(vec![sample()])).unwrap());
+    }
+
+    #[test]
+    fn yaml_is_as_kubectl_prints_it_and_reads_back() {
+        let yaml = to_yaml(sample()).unwrap();
+        insta::assert_snapshot!(yaml);
+        let mut expected = sample();
+        tidy(&mut expected);
+        assert_eq!(serde_saphyr::from_str::<Value>(&yaml).unwrap(), expected);
+        assert!(!yaml.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn names_are_as_kubectl_prints_them() {
+        assert_eq!(to_names(JOB, &[sample()]), "job.batch.volcano.sh/train\n");
+    }
+}

@@ -1,0 +1,114 @@
+//! One run of the program: where it talks to, and where its output goes.
+
+use std::io::Write;
+
+use kube::api::ListParams;
+use serde_json::Value;
+
+use crate::cli::Global;
+use crate::connect::connect;
+use crate::error::CliError;
+use crate::rest::{Kind, Reply, Rest};
+use crate::terminal::neutral;
+
+/// Flags, streams and, once it is needed, the connection.
+pub(crate) struct Session<'a> {
+    global: Global,
+    out: &'a mut dyn Write,
+    err: &'a mut dyn Write,
+    rest: Option<Rest>,
+    /// Whether tables are coloured.
+    pub(crate) colour: bool,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(global: Global, out: &'a mut dyn Write, err: &'a mut dyn Write, colour: bool) -> Self {
+        Self {
+            global,
+            out,
+            err,
+            rest: None,
+            colour,
+        }
+    }
+
+    /// Writes to stdout.
+    pub(crate) fn print(&mut self, text: &str) -> Result<(), CliError> {
+        Ok(self.out.write_all(text.as_bytes())?)
+    }
+
+    /// Writes a line for a person to stderr.
+    pub(crate) fn tell(&mut self, line: &str) -> Result<(), CliError> {
+        Ok(writeln!(self.err, "{line}")?)
+    }
+
+    /// Reports a failure after which the command goes on.
+    pub(crate) fn tell_error(&mut self, error: &CliError) -> Result<(), CliError> {
+        Ok(error.write_to(self.err)?)
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<(), CliError> {
+        Ok(self.out.flush()?)
+    }
+
+    /// The connection, made on first use.
+    pub(crate) async fn rest(&mut self) -> Result<&Rest, CliError> {
+        if self.rest.is_none() {
+            let (client, server) = connect(&self.global).await?;
+            self.rest = Some(Rest { client, server });
+        }
+        self.rest
+            .as_ref()
+            .ok_or_else(|| CliError::Kubeconfig("not connected".to_owned()))
+    }
+
+    /// The namespace to use when none is given.
+    pub(crate) async fn namespace(&mut self, given: Option<String>) -> Result<String, CliError> {
+        match given {
+            Some(namespace) => Ok(namespace),
+            None => Ok(self.rest().await?.client.default_namespace().to_owned()),
+        }
+    }
+
+    /// All objects of a kind, each with its type.
+    pub(crate) async fn list(
+        &mut self,
+        kind: Kind,
+        namespace: Option<&str>,
+        params: &ListParams,
+    ) -> Result<Vec<Value>, CliError> {
+        let reply = self.rest().await?.list(kind, namespace, params).await?;
+        let mut body = self.heed(reply)?;
+        let Value::Array(mut items) = body["items"].take() else {
+            return Ok(Vec::new());
+        };
+        for item in items.iter_mut().filter_map(Value::as_object_mut) {
+            item.entry("apiVersion").or_insert_with(|| kind.api_version().into());
+            item.entry("kind").or_insert_with(|| kind.title.into());
+        }
+        Ok(items)
+    }
+
+    pub(crate) async fn create(
+        &mut self,
+        kind: Kind,
+        namespace: Option<&str>,
+        object: &Value,
+    ) -> Result<Value, CliError> {
+        let reply = self.rest().await?.create(kind, namespace, object).await?;
+        self.heed(reply)
+    }
+
+    pub(crate) async fn delete(&mut self, kind: Kind, namespace: Option<&str>, name: &str) -> Result<Value, CliError> {
+        let reply = self.rest().await?.delete(kind, namespace, name).await?;
+        self.heed(reply)
+    }
+
+    /// Shows the server's warnings.
+    fn heed(&mut self, reply: Reply) -> Result<Value, CliError> {
+        for warning in &reply.warnings {
+            self.tell(&format!("Warning: {}", neutral(warning)))?;
+        }
+        Ok(reply.body)
+    }
+}

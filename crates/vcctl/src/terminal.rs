@@ -1,0 +1,103 @@
+//! What reaches a terminal: colour only where it is wanted, and no control characters from outside.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+/// Whether to colour: only on a terminal that can, and not with `NO_COLOR`.
+pub(crate) fn wants_colour(terminal: bool, env: impl Fn(&str) -> Option<OsString>) -> bool {
+    let forbidden = env("NO_COLOR").is_some_and(|v| !v.is_empty());
+    let dumb = env("TERM").is_none_or(|v| v == "dumb");
+    terminal && !forbidden && !dumb
+}
+
+/// One line with every character that could drive a terminal written out.
+pub(crate) fn neutral(text: &str) -> String {
+    escape(text, |_| false)
+}
+
+/// As [`neutral`], but line breaks and tabs stay: for messages of several lines.
+pub(crate) fn neutral_text(text: &str) -> String {
+    escape(text, |c| c == '\n' || c == '\t')
+}
+
+fn escape(text: &str, keep: impl Fn(char) -> bool) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_dangerous(c) && !keep(c) {
+            // Writing to a String cannot fail.
+            let _ = write!(safe, "\\u{{{:x}}}", u32::from(c));
+        } else {
+            safe.push(c);
+        }
+    }
+    safe
+}
+
+/// Control characters, and the invisible ones that turn the reading direction around.
+fn is_dangerous(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// The colours in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Colour {
+    /// All is well.
+    Green,
+    /// Something waits.
+    Yellow,
+    /// Something is wrong.
+    Red,
+    /// Over and done with.
+    Grey,
+}
+
+impl Colour {
+    pub(crate) fn paint(self, text: &str) -> String {
+        let code = match self {
+            Self::Green => 32,
+            Self::Yellow => 33,
+            Self::Red => 31,
+            Self::Grey => 90,
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_drive_the_terminal() {
+        for (text, safe) in [
+            ("train-7", "train-7"),
+            ("a\u{1b}[31mb", "a\\u{1b}[31mb"),
+            ("a\nb", "a\\u{a}b"),
+            ("a\u{9b}1mb", "a\\u{9b}1mb"),
+            ("a\u{202e}b", "a\\u{202e}b"),
+            ("größe 数", "größe 数"),
+        ] {
+            assert_eq!(neutral(text), safe);
+        }
+        assert_eq!(neutral_text("a\n\tb\r\u{7}"), "a\n\tb\\u{d}\\u{7}");
+    }
+
+    #[test]
+    fn colour_is_for_terminals_only() {
+        let check = |terminal: bool, no_color: Option<&str>, term: Option<&str>, expected: bool| {
+            let env = |name: &str| if name == "NO_COLOR" { no_color } else { term }.map(OsString::from);
+            assert_eq!(
+                wants_colour(terminal, env),
+                expected,
+                "{terminal} {no_color:?} {term:?}"
+            );
+        };
+        check(true, None, Some("xterm"), true);
+        check(true, Some(""), Some("xterm"), true);
+        check(true, Some("1"), Some("xterm"), false);
+        check(false, None, Some("xterm"), false);
+        check(true, None, Some("dumb"), false);
+        check(true, None, None, false);
+    }
+}
