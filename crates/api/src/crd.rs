@@ -4,9 +4,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceSubresources, JSONSchemaProps,
 };
 use kube::CustomResourceExt;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::schema::for_each_child;
+use crate::schema::{self, for_each_child};
 use crate::{Command, CronJob, HyperNode, Job, JobFlow, JobTemplate, NodeShard, Numatopology, PodGroup, Queue};
 
 #[cfg(test)]
@@ -14,28 +14,52 @@ mod tests;
 
 /// All definitions, in the order of their names.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    let mut pod_group = structural(PodGroup::crd());
+    let mut pod_group = PodGroup::crd();
     for version in &mut pod_group.spec.versions {
         // Volcano's shape, visible on the wire: spec and status are written together.
         version.subresources = Some(CustomResourceSubresources::default());
     }
-    vec![
-        structural(Command::crd()),
-        structural(CronJob::crd()),
-        structural(HyperNode::crd()),
-        structural(JobFlow::crd()),
-        structural(Job::crd()),
-        structural(JobTemplate::crd()),
-        structural(NodeShard::crd()),
-        structural(Numatopology::crd()),
+    let derived = [
+        Command::crd(),
+        CronJob::crd(),
+        HyperNode::crd(),
+        JobFlow::crd(),
+        Job::crd(),
+        JobTemplate::crd(),
+        NodeShard::crd(),
+        Numatopology::crd(),
         pod_group,
-        structural(Queue::crd()),
-    ]
+        Queue::crd(),
+    ];
+    let definitions = schema::definitions();
+    derived
+        .into_iter()
+        .map(|definition| structural(definition, &definitions))
+        .collect()
 }
 
 /// One definition as a YAML document.
 pub fn yaml(definition: &CustomResourceDefinition) -> Result<String, serde_saphyr::SerializeError> {
-    serde_saphyr::to_string(definition)
+    let mut value = serde_json::to_value(definition).unwrap_or_default();
+    whole_numbers(&mut value);
+    serde_saphyr::to_string(&value)
+}
+
+/// Writes bounds as people do: the client's type holds `minimum: 1` as 1.0.
+fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Number(number) => {
+            let whole = number
+                .as_f64()
+                .filter(|number| number.fract() == 0.0 && number.abs() < 1e15);
+            if let Some(whole) = whole {
+                *value = json!(whole as i64);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// The generated files: name and content.
@@ -52,7 +76,7 @@ pub fn files() -> Result<Vec<(String, String)>, serde_saphyr::SerializeError> {
 }
 
 /// Makes the derived schema what Kubernetes accepts and Volcano ships.
-fn structural(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
+fn structural(mut definition: CustomResourceDefinition, definitions: &Map<String, Value>) -> CustomResourceDefinition {
     definition.spec.names.list_kind = Some(format!("{}List", definition.spec.names.kind));
     for version in &mut definition.spec.versions {
         let Some(schema) = version
@@ -65,6 +89,7 @@ fn structural(mut definition: CustomResourceDefinition) -> CustomResourceDefinit
         let mut value = serde_json::to_value(&*schema).unwrap_or_default();
         tidy(&mut value);
         root(&mut value);
+        schema::fill(&mut value, definitions);
         *schema = serde_json::from_value::<JSONSchemaProps>(value).unwrap_or_default();
     }
     definition
@@ -82,7 +107,25 @@ fn tidy(schema: &mut Value) {
     {
         fields.remove("format");
     }
+    let required = fields
+        .get("required")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    for name in required.iter().filter_map(Value::as_str) {
+        // What must be given is not filled in.
+        if let Some(Value::Object(property)) = fields.get_mut("properties").and_then(|all| all.get_mut(name)) {
+            property.remove("default");
+        }
+    }
     for_each_child(fields, tidy);
+}
+
+/// Status is written by controllers alone: nothing in it is filled in.
+fn without_defaults(schema: &mut Value) {
+    let Value::Object(fields) = schema else { return };
+    fields.remove("default");
+    for_each_child(fields, without_defaults);
 }
 
 /// The object itself. An absent `spec` is the empty one, unless it has fields that must be given.
@@ -95,6 +138,9 @@ fn root(schema: &mut Value) {
     };
     for (name, kind) in [("apiVersion", "string"), ("kind", "string"), ("metadata", "object")] {
         properties.insert(name.to_owned(), json!({ "type": kind }));
+    }
+    if let Some(status) = properties.get_mut("status") {
+        without_defaults(status);
     }
     let Some(Value::Object(spec)) = properties.get_mut("spec") else {
         return;

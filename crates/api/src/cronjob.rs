@@ -73,6 +73,7 @@ impl Default for CronJobSpec {
 
 /// What happens when it is time and the last job still runs.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema, PartialEq, Eq, PartialOrd, Ord)]
+#[schemars(transform = schema::undescribed)]
 pub enum ConcurrencyPolicy {
     /// Both run.
     #[default]
@@ -101,15 +102,15 @@ pub struct JobTemplateBody {
 #[serde(rename_all = "camelCase", default)]
 pub struct CronJobStatus {
     /// Jobs that run.
-    #[schemars(schema_with = "schema::k8s::<Vec<ObjectReference>>")]
+    #[schemars(schema_with = "schema::k8s_list::<ObjectReference>")]
     #[serde(skip_serializing_if = "unset")]
     pub active: Vec<ObjectReference>,
     /// When the last job was made.
-    #[schemars(schema_with = "schema::k8s::<Time>")]
+    #[schemars(schema_with = "schema::time")]
     #[serde(skip_serializing_if = "unset")]
     pub last_schedule_time: Option<Time>,
     /// When the last job completed.
-    #[schemars(schema_with = "schema::k8s::<Time>")]
+    #[schemars(schema_with = "schema::time")]
     #[serde(skip_serializing_if = "unset")]
     pub last_successful_time: Option<Time>,
 }

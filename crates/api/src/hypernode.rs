@@ -56,6 +56,7 @@ pub struct Member {
 
 /// What a member is.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema, PartialEq, Eq, PartialOrd, Ord)]
+#[schemars(transform = schema::undescribed)]
 pub enum MemberType {
     /// A node.
     #[default]
@@ -115,7 +116,10 @@ pub struct RegexMatch {
 #[serde(rename_all = "camelCase", default)]
 pub struct HyperNodeStatus {
     /// Its conditions.
-    #[schemars(schema_with = "schema::k8s::<Vec<Condition>>")]
+    #[schemars(
+        schema_with = "schema::k8s_list::<Condition>",
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+    )]
     #[serde(skip_serializing_if = "unset")]
     pub conditions: Vec<Condition>,
     /// Nodes below it.

@@ -135,6 +135,7 @@ pub struct TaskSpec {
     pub name: String,
     /// How many pods.
     #[schemars(range(min = 0))]
+    #[serde(skip_serializing_if = "unset")]
     pub replicas: i32,
     /// How many of them must run; absent follows `replicas`.
     #[schemars(range(min = 0))]
@@ -164,6 +165,7 @@ pub struct TaskSpec {
 
 /// NUMA policy of a task.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq, PartialOrd, Ord)]
+#[schemars(transform = schema::undescribed)]
 #[serde(rename_all = "kebab-case")]
 pub enum TopologyPolicy {
     /// None.
@@ -190,6 +192,7 @@ pub struct DependsOn {
 
 /// Any or all of the named tasks.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq, PartialOrd, Ord)]
+#[schemars(transform = schema::undescribed)]
 #[serde(rename_all = "lowercase")]
 pub enum Iteration {
     /// One is enough.
@@ -370,13 +373,14 @@ pub struct JobState {
     #[serde(skip_serializing_if = "unset")]
     pub message: String,
     /// When the phase changed.
-    #[schemars(schema_with = "schema::k8s::<Time>")]
+    #[schemars(schema_with = "schema::time")]
     #[serde(skip_serializing_if = "unset")]
     pub last_transition_time: Option<Time>,
 }
 
 /// Phases of a job.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[schemars(transform = schema::undescribed)]
 pub enum JobPhase {
     /// Waits for enough pods.
     #[default]
@@ -447,7 +451,7 @@ pub struct JobCondition {
     /// The phase.
     pub status: JobPhase,
     /// When it began.
-    #[schemars(schema_with = "schema::k8s::<Time>")]
+    #[schemars(schema_with = "schema::time")]
     #[serde(skip_serializing_if = "unset")]
     pub last_transition_time: Option<Time>,
 }

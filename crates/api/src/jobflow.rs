@@ -153,6 +153,7 @@ pub struct Patch {
 
 /// What becomes of the jobs of a flow that has succeeded.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq, PartialOrd, Ord)]
+#[schemars(transform = schema::undescribed)]
 #[serde(rename_all = "lowercase")]
 pub enum RetainPolicy {
     /// They stay.
@@ -205,11 +206,11 @@ pub struct FlowJobStatus {
     #[serde(skip_serializing_if = "unset")]
     pub state: Option<JobPhase>,
     /// When it began.
-    #[schemars(schema_with = "schema::k8s::<Time>")]
+    #[schemars(schema_with = "schema::time")]
     #[serde(skip_serializing_if = "unset")]
     pub start_timestamp: Option<Time>,
     /// When it ended.
-    #[schemars(schema_with = "schema::k8s::<Time>")]
+    #[schemars(schema_with = "schema::time")]
     #[serde(skip_serializing_if = "unset")]
     pub end_timestamp: Option<Time>,
     /// How often it was restarted.
@@ -226,11 +227,11 @@ pub struct FlowJobStatus {
 #[serde(rename_all = "camelCase", default)]
 pub struct RunningHistory {
     /// When it began.
-    #[schemars(schema_with = "schema::k8s::<Time>")]
+    #[schemars(schema_with = "schema::time")]
     #[serde(skip_serializing_if = "unset")]
     pub start_timestamp: Option<Time>,
     /// When it ended.
-    #[schemars(schema_with = "schema::k8s::<Time>")]
+    #[schemars(schema_with = "schema::time")]
     #[serde(skip_serializing_if = "unset")]
     pub end_timestamp: Option<Time>,
     /// The phase.
@@ -246,7 +247,7 @@ pub struct FlowCondition {
     #[serde(skip_serializing_if = "unset")]
     pub phase: Option<JobPhase>,
     /// When it was made.
-    #[schemars(schema_with = "schema::k8s::<Time>")]
+    #[schemars(schema_with = "schema::time")]
     #[serde(skip_serializing_if = "unset")]
     pub create_time: Option<Time>,
     /// How long it ran.
@@ -268,6 +269,7 @@ pub struct FlowState {
 
 /// Phases of a flow.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq, PartialOrd, Ord)]
+#[schemars(transform = schema::undescribed)]
 pub enum FlowPhase {
     /// All steps completed.
     Succeed,

@@ -34,7 +34,7 @@ pub struct NodeShardSpec {
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeShardStatus {
     /// When this was written.
-    #[schemars(schema_with = "schema::k8s::<Time>")]
+    #[schemars(schema_with = "schema::time")]
     #[serde(skip_serializing_if = "unset")]
     pub last_update_time: Option<Time>,
     /// Nodes in use.

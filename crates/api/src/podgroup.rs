@@ -93,6 +93,7 @@ pub struct NetworkTopology {
 
 /// Whether a topology must hold.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema, PartialEq, Eq, PartialOrd, Ord)]
+#[schemars(transform = schema::undescribed)]
 #[serde(rename_all = "lowercase")]
 pub enum TopologyMode {
     /// It must.
@@ -168,6 +169,7 @@ pub struct PodGroupStatus {
 
 /// Where a group stands.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq, PartialOrd, Ord)]
+#[schemars(transform = schema::undescribed)]
 pub enum PodGroupPhase {
     /// Not let in yet.
     Pending,
@@ -196,7 +198,7 @@ pub struct PodGroupCondition {
     #[serde(skip_serializing_if = "unset", rename = "transitionID")]
     pub transition_id: String,
     /// When the status changed.
-    #[schemars(schema_with = "schema::k8s::<Time>")]
+    #[schemars(schema_with = "schema::time")]
     #[serde(skip_serializing_if = "unset")]
     pub last_transition_time: Option<Time>,
     /// One word.

@@ -96,6 +96,7 @@ impl Default for QueueSpec {
 
 /// The two states that a person can ask for.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq, PartialOrd, Ord)]
+#[schemars(transform = schema::undescribed)]
 pub enum WantedState {
     /// Takes new work.
     Open,
@@ -105,6 +106,7 @@ pub enum WantedState {
 
 /// What happens behind a job that does not fit.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema, PartialEq, Eq, PartialOrd, Ord)]
+#[schemars(transform = schema::undescribed)]
 #[serde(rename_all = "lowercase")]
 pub enum DequeueStrategy {
     /// The head of the queue holds up the rest.
@@ -131,6 +133,7 @@ pub struct Guarantee {
 
 /// How hard a reservation is.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema, PartialEq, Eq, PartialOrd, Ord)]
+#[schemars(transform = schema::undescribed)]
 pub enum GuaranteePolicy {
     /// Never evicts: waits for pods to end.
     #[default]
@@ -232,13 +235,17 @@ pub struct QueueStatus {
     #[serde(skip_serializing_if = "unset")]
     pub reservation: Option<Reservation>,
     /// What is wrong, or was.
-    #[schemars(schema_with = "schema::k8s::<Vec<Condition>>")]
+    #[schemars(
+        schema_with = "schema::k8s_list::<Condition>",
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+    )]
     #[serde(skip_serializing_if = "unset")]
     pub conditions: Vec<Condition>,
 }
 
 /// The derived state of a queue.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq, PartialOrd, Ord)]
+#[schemars(transform = schema::undescribed)]
 pub enum QueueState {
     /// Takes new work.
     Open,

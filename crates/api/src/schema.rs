@@ -3,8 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolumeClaimSpec, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, ObjectMeta, OwnerReference};
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
 use crate::quantity;
@@ -16,14 +18,46 @@ pub(crate) const DNS_SUBDOMAIN_OR_EMPTY: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])
 /// Pattern of a DNS-1123 label, or nothing at all.
 pub(crate) const DNS_LABEL_OR_EMPTY: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$";
 
-/// For `#[schemars(schema_with = …)]`: the schema of a type of k8s-openapi, structural and compact.
+/// For `#[schemars(schema_with = …)]`: stands for a type of k8s-openapi, by name, until [`fill`] writes it out.
+/// Written out at once, the derive's transforms would walk every pod template many times over.
 pub(crate) fn k8s<T: JsonSchema>(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object", "title": T::schema_name() })
+}
+
+/// The same for a list.
+pub(crate) fn k8s_list<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": k8s::<T>(generator) })
+}
+
+/// For a point in time.
+pub(crate) fn time(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "format": "date-time" })
+}
+
+/// The Kubernetes types that ours contain, and everything that those refer to.
+pub(crate) fn definitions() -> Map<String, Value> {
     let mut generator = SchemaSettings::openapi3().into_generator();
-    let root = generator.subschema_for::<T>();
-    let definitions = generator.take_definitions(false);
-    let mut open = BTreeSet::new();
-    let expanded = expand(root.as_value(), &definitions, &mut open);
-    Schema::try_from(expanded).unwrap_or_default()
+    generator.subschema_for::<PodTemplateSpec>();
+    generator.subschema_for::<PersistentVolumeClaimSpec>();
+    generator.subschema_for::<ObjectReference>();
+    generator.subschema_for::<ObjectMeta>();
+    generator.subschema_for::<OwnerReference>();
+    generator.subschema_for::<LabelSelector>();
+    generator.subschema_for::<Condition>();
+    generator.take_definitions(false)
+}
+
+/// Writes out what [`k8s`] left a name for.
+pub(crate) fn fill(schema: &mut Value, definitions: &Map<String, Value>) {
+    let Value::Object(fields) = schema else { return };
+    if let Some(Value::String(name)) = fields.remove("title")
+        && let Value::Object(expanded) = named(&name, definitions, &mut BTreeSet::new())
+    {
+        // What the field says of itself, such as its description, stays.
+        fields.extend(expanded);
+        return;
+    }
+    for_each_child(fields, |child| fill(child, definitions));
 }
 
 /// Replaces references by what they refer to. `open` holds the names on the way down: a type that contains
@@ -92,7 +126,7 @@ fn embedded_metadata() -> Value {
     })
 }
 
-/// For a patch of a JobSpec: the same fields, with nothing demanded and nothing filled in.
+/// For a patch of a JobSpec: the same fields, with none of its own demanded and none filled in.
 pub(crate) fn partial_job_spec(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = <crate::job::JobSpec as JsonSchema>::json_schema(generator).to_value();
     relax(&mut schema);
@@ -118,4 +152,9 @@ pub(crate) fn for_each_child(fields: &mut Map<String, Value>, mut visit: impl Fn
             visit(nested);
         }
     }
+}
+
+/// For enums: the field that holds the word says what it is for.
+pub(crate) fn undescribed(schema: &mut Schema) {
+    schema.remove("description");
 }
