@@ -5,4 +5,5 @@ mod objects;
 mod phase;
 mod plain;
 mod queue;
+mod random;
 mod world;
