@@ -1,3 +1,4 @@
 //! The embedded Kubernetes API: store, watch, http face.
 
+pub mod machinery;
 pub mod store;

@@ -1,0 +1,12 @@
+//! What Kubernetes does with objects, as pure functions over JSON values: select, check, default, prune, patch, decode, print.
+//!
+//! No I/O, no clock: time is an argument.
+
+pub mod builtin;
+pub mod field_error;
+pub mod names;
+pub mod openapi;
+pub mod patch;
+pub mod schema;
+pub mod selector;
+pub mod table;

@@ -1,0 +1,128 @@
+//! JSON text to a value, remembering duplicate fields and refusing text that nests too deeply.
+
+use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use std::{cell::RefCell, fmt};
+
+/// Why text is no JSON that we accept (status 400).
+#[derive(Debug, thiserror::Error)]
+pub enum JsonError {
+    /// Objects or lists nest deeper than 128 levels.
+    #[error("json: exceeded max depth")]
+    TooDeep,
+    /// Anything else.
+    #[error("json: {0}")]
+    Malformed(String),
+}
+
+/// Reads JSON and lists the paths of fields that are there more than once (the last one wins).
+/// Under Strict each is an error: `duplicate field "PATH"`.
+pub fn strict_json(text: &[u8]) -> Result<(Value, Vec<String>), JsonError> {
+    let duplicates = RefCell::new(Vec::new());
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let seed = Seed { path: Path::Root, duplicates: &duplicates };
+    let value = seed.deserialize(&mut reader).map_err(error)?;
+    reader.end().map_err(error)?;
+    Ok((value, duplicates.into_inner()))
+}
+
+fn error(error: serde_json::Error) -> JsonError {
+    let text = error.to_string();
+    if text.starts_with("recursion limit exceeded") { JsonError::TooDeep } else { JsonError::Malformed(text) }
+}
+
+/// A path that is only written out when a duplicate is found.
+#[derive(Clone, Copy)]
+enum Path<'a> {
+    Root,
+    Field(&'a Path<'a>, &'a str),
+    Item(&'a Path<'a>, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Field(Self::Root, name) => out.write_str(name),
+            Self::Field(parent, name) => write!(out, "{parent}.{name}"),
+            Self::Item(parent, position) => write!(out, "{parent}[{position}]"),
+        }
+    }
+}
+
+struct Seed<'a> {
+    path: Path<'a>,
+    duplicates: &'a RefCell<Vec<String>>,
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("any JSON value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = {
+            let path = Path::Item(&self.path, list.len());
+            items.next_element_seed(Seed { path, duplicates: self.duplicates })?
+        } {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some(name) = entries.next_key::<String>()? {
+            let path = Path::Field(&self.path, &name);
+            let value = entries.next_value_seed(Seed { path, duplicates: self.duplicates })?;
+            if fields.contains_key(&name) {
+                let path = path.to_string();
+                let mut duplicates = self.duplicates.try_borrow_mut().map_err(A::Error::custom)?;
+                if !duplicates.contains(&path) {
+                    duplicates.push(path);
+                }
+            }
+            fields.insert(name, value);
+        }
+        Ok(Value::Object(fields))
+    }
+}
