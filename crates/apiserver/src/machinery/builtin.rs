@@ -25,12 +25,10 @@ pub fn default(api_version: &str, kind: &str, object: &mut Value) {
 pub fn validate(api_version: &str, kind: &str, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = validate_metadata(name_rule(kind), new, old);
     match (api_version, kind) {
-        ("v1", "Pod") => {
-            match old {
-                None => pod::validate(new, &mut errors),
-                Some(old) => pod_update::validate(new, old, &mut errors),
-            }
-        }
+        ("v1", "Pod") => match old {
+            None => pod::validate(new, &mut errors),
+            Some(old) => pod_update::validate(new, old, &mut errors),
+        },
         ("v1", "ConfigMap") => config::config_map(new, old, &mut errors),
         ("v1", "Secret") => config::secret(new, old, &mut errors),
         ("apiextensions.k8s.io/v1", "CustomResourceDefinition") => crd::validate(new, old, &mut errors),
@@ -46,7 +44,11 @@ fn text<'a>(object: &'a Value, field: &str) -> &'a str {
 
 /// The list of a field; empty if absent.
 fn list<'a>(object: &'a Value, field: &str) -> &'a [Value] {
-    object.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    object
+        .get(field)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 /// A whole number of a field.

@@ -1,7 +1,7 @@
 //! One wrong field of an object, printed as Kubernetes prints it.
 
 use serde_json::{Value, json};
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// What is wrong with a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,12 @@ pub struct FieldError {
 
 impl FieldError {
     fn new(path: impl Into<String>, kind: FieldErrorKind, value: Option<Value>, detail: impl Into<String>) -> Self {
-        Self { path: path.into(), kind, value, detail: detail.into() }
+        Self {
+            path: path.into(),
+            kind,
+            value,
+            detail: detail.into(),
+        }
     }
 
     /// A value that is missing.
@@ -115,20 +120,34 @@ impl FieldError {
     /// A value outside a fixed set.
     pub fn not_supported<S: AsRef<str>>(path: impl Into<String>, value: impl Into<Value>, allowed: &[S]) -> Self {
         let quoted: Vec<String> = allowed.iter().map(|word| quote(word.as_ref())).collect();
-        let detail = if quoted.is_empty() { String::new() } else { format!("supported values: {}", quoted.join(", ")) };
+        let detail = if quoted.is_empty() {
+            String::new()
+        } else {
+            format!("supported values: {}", quoted.join(", "))
+        };
         Self::new(path, FieldErrorKind::NotSupported, Some(value.into()), detail)
     }
 
     /// A value of more than `max` bytes.
     pub fn too_long(path: impl Into<String>, max: u64) -> Self {
         let unit = if max == 1 { "byte" } else { "bytes" };
-        Self::new(path, FieldErrorKind::TooLong, None, format!("may not be more than {max} {unit}"))
+        Self::new(
+            path,
+            FieldErrorKind::TooLong,
+            None,
+            format!("may not be more than {max} {unit}"),
+        )
     }
 
     /// A list or map of more than `max` items.
     pub fn too_many(path: impl Into<String>, actual: usize, max: u64) -> Self {
         let unit = if max == 1 { "item" } else { "items" };
-        Self::new(path, FieldErrorKind::TooMany, Some(json!(actual)), format!("must have at most {max} {unit}"))
+        Self::new(
+            path,
+            FieldErrorKind::TooMany,
+            Some(json!(actual)),
+            format!("must have at most {max} {unit}"),
+        )
     }
 
     /// The message without the path: the `message` of a Status cause.
@@ -156,7 +175,12 @@ impl FieldError {
 
 impl fmt::Display for FieldError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}: {}", if self.path.is_empty() { "<nil>" } else { &self.path }, self.body())
+        write!(
+            out,
+            "{}: {}",
+            if self.path.is_empty() { "<nil>" } else { &self.path },
+            self.body()
+        )
     }
 }
 
@@ -173,7 +197,11 @@ pub fn aggregate(errors: &[FieldError]) -> String {
                     texts.push(text);
                 }
             }
-            if texts.len() == 1 { texts.remove(0) } else { format!("[{}]", texts.join(", ")) }
+            if texts.len() == 1 {
+                texts.remove(0)
+            } else {
+                format!("[{}]", texts.join(", "))
+            }
         }
     }
 }
@@ -189,7 +217,9 @@ pub fn quote(word: &str) -> String {
             '\n' => text.push_str("\\n"),
             '\t' => text.push_str("\\t"),
             '\r' => text.push_str("\\r"),
-            other if (other as u32) < 0x20 || other == '\u{7f}' => text.push_str(&format!("\\x{:02x}", other as u32)),
+            other if (other as u32) < 0x20 || other == '\u{7f}' => {
+                let _ = write!(text, "\\x{:02x}", other as u32);
+            }
             other => text.push(other),
         }
     }
@@ -199,7 +229,11 @@ pub fn quote(word: &str) -> String {
 
 /// `parent.child`, or `child` at the top.
 pub fn child(parent: &str, name: &str) -> String {
-    if parent.is_empty() { name.to_owned() } else { format!("{parent}.{name}") }
+    if parent.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{parent}.{name}")
+    }
 }
 
 /// `parent[index]`.

@@ -12,7 +12,10 @@ fn too_long(max: usize) -> String {
 
 fn pattern(words: &str, expression: &str, examples: &[&str]) -> String {
     let examples: Vec<String> = examples.iter().map(|example| format!("'{example}', ")).collect();
-    format!("{words} (e.g. {}regex used for validation is '{expression}')", examples.join(" or "))
+    format!(
+        "{words} (e.g. {}regex used for validation is '{expression}')",
+        examples.join(" or ")
+    )
 }
 
 fn lower_or_digit(byte: u8) -> bool {
@@ -101,7 +104,9 @@ pub fn path_segment(value: &str) -> Vec<String> {
 fn qualified_form(name: &str) -> bool {
     let bytes = name.as_bytes();
     ends_with_letters_or_digits(bytes, |byte| byte.is_ascii_alphanumeric())
-        && bytes.iter().all(|&byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+        && bytes
+            .iter()
+            .all(|&byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
 fn qualified_pattern() -> String {
@@ -118,7 +123,11 @@ pub fn qualified(value: &str) -> Vec<String> {
             if prefix.is_empty() {
                 wrong.push("prefix part must be non-empty".to_owned());
             } else {
-                wrong.extend(dns_subdomain(prefix).into_iter().map(|words| format!("prefix part {words}")));
+                wrong.extend(
+                    dns_subdomain(prefix)
+                        .into_iter()
+                        .map(|words| format!("prefix part {words}")),
+                );
             }
             *name
         }
@@ -184,7 +193,10 @@ pub fn env_name(value: &str) -> Vec<String> {
     if value.bytes().all(|byte| (0x20..0x7f).contains(&byte) && byte != b'=') {
         Vec::new()
     } else {
-        vec!["a valid environment variable name must consist only of printable ASCII characters other than '='".to_owned()]
+        vec![
+            "a valid environment variable name must consist only of printable ASCII characters other than '='"
+                .to_owned(),
+        ]
     }
 }
 

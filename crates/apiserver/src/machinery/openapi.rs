@@ -18,7 +18,7 @@ use k8s_openapi::{
 use schemars::{SchemaGenerator, generate::SchemaSettings, transform::RemoveRefSiblings};
 use serde_json::{Map, Value, json};
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::BTreeSet,
     sync::{Arc, LazyLock, OnceLock},
 };
 
@@ -36,24 +36,27 @@ struct Builtin {
 }
 
 struct Builtins {
-    kinds: HashMap<(&'static str, &'static str), Builtin>,
+    kinds: Vec<Builtin>,
     definitions: Map<String, Value>,
 }
 
 static BUILTINS: LazyLock<Builtins> = LazyLock::new(|| {
     let settings = SchemaSettings::openapi3().with(|settings| {
-        settings.transforms = vec![Box::new(RemoveRefSiblings)];
+        settings.transforms = vec![Box::new(RemoveRefSiblings::default())];
     });
     let mut generator = settings.into_generator();
-    let mut kinds = HashMap::new();
+    let mut kinds = Vec::new();
     collect(&mut generator, &mut kinds);
     let mut definitions = generator.take_definitions(true);
     for (name, definition) in &mut definitions {
         refine(name, definition);
     }
-    for builtin in kinds.values() {
+    for builtin in &kinds {
         if let Some(Value::Object(definition)) = definitions.get_mut(&builtin.definition) {
-            let (group, version) = builtin.api_version.rsplit_once('/').unwrap_or(("", builtin.api_version));
+            let (group, version) = builtin
+                .api_version
+                .rsplit_once('/')
+                .unwrap_or(("", builtin.api_version));
             let gvk = json!([{ "group": group, "version": version, "kind": builtin.kind }]);
             definition.insert("x-kubernetes-group-version-kind".to_owned(), gvk);
         }
@@ -66,15 +69,14 @@ macro_rules! kinds {
         $($(
             $generator.subschema_for::<$module::$kind>();
             let definition = <$module::$kind as schemars::JsonSchema>::schema_name().into_owned();
-            let key = ($api_version, stringify!($kind));
             let (schema, compiled) = (OnceLock::new(), OnceLock::new());
-            $found.insert(key, Builtin { api_version: key.0, kind: key.1, definition, schema, compiled });
+            $found.push(Builtin { api_version: $api_version, kind: stringify!($kind), definition, schema, compiled });
         )+)+
     };
 }
 
 /// Every built-in kind that is served, or that requests carry.
-fn collect(generator: &mut SchemaGenerator, found: &mut HashMap<(&'static str, &'static str), Builtin>) {
+fn collect(generator: &mut SchemaGenerator, found: &mut Vec<Builtin>) {
     kinds!(generator, found,
         "v1": core::Binding, core::ConfigMap, core::Endpoints, core::Event, core::LimitRange, core::Namespace, core::Node,
             core::PersistentVolume, core::PersistentVolumeClaim, core::Pod, core::PodTemplate, core::ResourceQuota,
@@ -101,21 +103,34 @@ fn collect(generator: &mut SchemaGenerator, found: &mut HashMap<(&'static str, &
 /// Adds what the generated definitions leave out: merge keys, and the two types of an int-or-string.
 fn refine(name: &str, definition: &mut Value) {
     let short = name.rsplit('.').next().unwrap_or(name);
-    let Some(definition) = definition.as_object_mut() else { return };
+    let Some(definition) = definition.as_object_mut() else {
+        return;
+    };
     if definition.contains_key("x-kubernetes-int-or-string") {
-        let (first, second) = if short == "Quantity" { ("string", "number") } else { ("integer", "string") };
+        let (first, second) = if short == "Quantity" {
+            ("string", "number")
+        } else {
+            ("integer", "string")
+        };
         definition.insert("oneOf".to_owned(), json!([{ "type": first }, { "type": second }]));
     }
-    let Some(properties) = definition.get_mut("properties").and_then(Value::as_object_mut) else { return };
+    let Some(properties) = definition.get_mut("properties").and_then(Value::as_object_mut) else {
+        return;
+    };
     for (field, property) in properties {
-        let Some(rule) = merge_keys::rule(short, field) else { continue };
-        let Some(property) = property.as_object_mut() else { continue };
+        let Some(rule) = merge_keys::rule(short, field) else {
+            continue;
+        };
+        let Some(property) = property.as_object_mut() else {
+            continue;
+        };
         property.insert("x-kubernetes-patch-strategy".to_owned(), Value::from(rule.strategy));
         if let Some(key) = rule.key {
             property.insert("x-kubernetes-patch-merge-key".to_owned(), Value::from(key));
         }
     }
-    if let (true, Some(Value::Array(required))) = (properties_have_metadata(definition), definition.get_mut("required")) {
+    if let (true, Some(Value::Array(required))) = (properties_have_metadata(definition), definition.get_mut("required"))
+    {
         // Kubernetes' own documents do not ask for metadata.
         required.retain(|field| field != "metadata");
         if required.is_empty() {
@@ -125,11 +140,16 @@ fn refine(name: &str, definition: &mut Value) {
 }
 
 fn properties_have_metadata(definition: &Map<String, Value>) -> bool {
-    definition.get("properties").is_some_and(|properties| properties.get("metadata").is_some())
+    definition
+        .get("properties")
+        .is_some_and(|properties| properties.get("metadata").is_some())
 }
 
 fn builtin(api_version: &str, kind: &str) -> Option<&'static Builtin> {
-    BUILTINS.kinds.get(&(api_version, kind))
+    BUILTINS
+        .kinds
+        .iter()
+        .find(|builtin| builtin.kind == kind && builtin.api_version == api_version)
 }
 
 /// Whether this is a built-in kind.
@@ -140,13 +160,22 @@ pub fn is_builtin(api_version: &str, kind: &str) -> bool {
 /// The schema of a built-in kind, with everything it refers to under `$defs`.
 pub fn schema_of(api_version: &str, kind: &str) -> Option<Arc<Value>> {
     let builtin = builtin(api_version, kind)?;
-    Some(builtin.schema.get_or_init(|| Arc::new(definition(&builtin.definition))).clone())
+    Some(
+        builtin
+            .schema
+            .get_or_init(|| Arc::new(definition(&builtin.definition)))
+            .clone(),
+    )
 }
 
 /// The compiled schema of a built-in kind: its types, for pruning and type checks.
 pub fn compiled(api_version: &str, kind: &str) -> Option<Arc<Schema>> {
     let builtin = builtin(api_version, kind)?;
-    let compile = || Schema::compile_builtin_definition(&BUILTINS.definitions, &builtin.definition).ok().map(Arc::new);
+    let compile = || {
+        Schema::compile_builtin_definition(&BUILTINS.definitions, &builtin.definition)
+            .ok()
+            .map(Arc::new)
+    };
     builtin.compiled.get_or_init(compile).clone()
 }
 
@@ -165,7 +194,10 @@ pub(super) fn definition_of_kind(kind: &str) -> Option<&'static str> {
         "events.k8s.io/v1",
         "admissionregistration.k8s.io/v1",
     ];
-    groups.iter().find_map(|group| builtin(group, kind)).map(|builtin| builtin.definition.as_str())
+    groups
+        .iter()
+        .find_map(|group| builtin(group, kind))
+        .map(|builtin| builtin.definition.as_str())
 }
 
 /// One definition as it is, without what it refers to.
@@ -175,7 +207,9 @@ pub(super) fn bare_definition(name: &str) -> Option<&'static Value> {
 
 /// A definition with everything it refers to under `$defs`; an empty object if there is none of that name.
 pub(super) fn definition(name: &str) -> Value {
-    let Some(mut found) = bare_definition(name).cloned() else { return json!({}) };
+    let Some(mut found) = bare_definition(name).cloned() else {
+        return json!({});
+    };
     let mut names = BTreeSet::new();
     reach(&found, &mut names);
     if let Some(object) = found.as_object_mut() {
@@ -186,7 +220,9 @@ pub(super) fn definition(name: &str) -> Value {
 
 /// All definitions of the given names.
 pub(super) fn select(names: &BTreeSet<String>) -> Map<String, Value> {
-    let found = names.iter().filter_map(|name| bare_definition(name).map(|found| (name.clone(), found.clone())));
+    let found = names
+        .iter()
+        .filter_map(|name| bare_definition(name).map(|found| (name.clone(), found.clone())));
     found.collect()
 }
 
@@ -194,7 +230,10 @@ pub(super) fn select(names: &BTreeSet<String>) -> Map<String, Value> {
 pub(super) fn reach(schema: &Value, names: &mut BTreeSet<String>) {
     match schema {
         Value::Object(fields) => {
-            if let Some(name) = fields.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix(DEFINITIONS))
+            if let Some(name) = fields
+                .get("$ref")
+                .and_then(Value::as_str)
+                .and_then(|path| path.strip_prefix(DEFINITIONS))
                 && names.insert(name.to_owned())
                 && let Some(found) = bare_definition(name)
             {

@@ -23,7 +23,9 @@ pub enum PatchError {
     #[error("{0}")]
     Unprocessable(String),
     /// The kind has no strategic merge patch: custom resources (status 415).
-    #[error("the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml")]
+    #[error(
+        "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+    )]
     NotStrategic,
 }
 
@@ -54,7 +56,9 @@ pub fn json(current: &Value, patch: &[u8]) -> Result<Value, PatchError> {
 /// Applies a merge patch (RFC 7396).
 pub fn merge(current: &Value, patch: &Value) -> Result<Value, PatchError> {
     if !patch.is_object() {
-        return Err(PatchError::Malformed("json: a merge patch must be an object".to_owned()));
+        return Err(PatchError::Malformed(
+            "json: a merge patch must be an object".to_owned(),
+        ));
     }
     let mut patched = current.clone();
     json_patch::merge(&mut patched, patch);

@@ -171,7 +171,10 @@ impl Schema {
     }
 
     /// Compiles the schema of a built-in kind: a named one of these definitions.
-    pub(super) fn compile_builtin_definition(definitions: &Map<String, Value>, name: &str) -> Result<Self, SchemaError> {
+    pub(super) fn compile_builtin_definition(
+        definitions: &Map<String, Value>,
+        name: &str,
+    ) -> Result<Self, SchemaError> {
         compile::compile_definition(definitions, name)
     }
 

@@ -72,7 +72,10 @@ impl Printer {
     pub fn builtin(api_version: &str, kind: &str) -> Self {
         let (heads, row) = printers::of(api_version, kind);
         let columns = heads.iter().map(|head| column(head)).collect();
-        Self { columns, cells: Cells::Builtin(row) }
+        Self {
+            columns,
+            cells: Cells::Builtin(row),
+        }
     }
 
     /// The printer of a custom resource, from the `additionalPrinterColumns` of its version (null or absent: age only).
@@ -93,7 +96,10 @@ impl Printer {
                 priority: entry.get("priority").and_then(Value::as_i64).unwrap_or_default(),
             });
         }
-        Ok(Self { columns: heads, cells: Cells::Custom(paths) })
+        Ok(Self {
+            columns: heads,
+            cells: Cells::Custom(paths),
+        })
     }
 
     /// The heads, in order.
@@ -107,7 +113,9 @@ impl Printer {
             Cells::Builtin(row) => row(object, now),
             Cells::Custom(paths) => {
                 let name = cells::text(object, "/metadata/name");
-                let rest = paths.iter().map(|(path, kind)| cells::custom(&path.find(object), kind, now));
+                let rest = paths
+                    .iter()
+                    .map(|(path, kind)| cells::custom(&path.find(object), kind, now));
                 std::iter::once(Value::from(name)).chain(rest).collect()
             }
         }
@@ -159,8 +167,15 @@ pub fn render<'a>(
     include: Include,
     heads: bool,
 ) -> Value {
-    let rows: Vec<Value> = objects.into_iter().map(|object| printer.row(object, now, include)).collect();
-    let definitions = if heads { Value::from(printer.definitions()) } else { Value::Null };
+    let rows: Vec<Value> = objects
+        .into_iter()
+        .map(|object| printer.row(object, now, include))
+        .collect();
+    let definitions = if heads {
+        Value::from(printer.definitions())
+    } else {
+        Value::Null
+    };
     json!({
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",

@@ -23,18 +23,26 @@ fn decoded_length(value: &Value) -> u64 {
 fn check_keys(object: &Value, field: &str, errors: &mut Vec<FieldError>) {
     for (name, _) in entries(object, field) {
         let wrong = names::config_key(name);
-        errors.extend(wrong.into_iter().map(|words| FieldError::invalid(key(field, name), name.as_str(), words)));
+        errors.extend(
+            wrong
+                .into_iter()
+                .map(|words| FieldError::invalid(key(field, name), name.as_str(), words)),
+        );
     }
 }
 
 pub(super) fn config_map(map: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     check_keys(map, "data", errors);
     check_keys(map, "binaryData", errors);
-    for (name, _) in entries(map, "binaryData").filter(|(name, _)| entries(map, "data").any(|(other, _)| other == *name)) {
+    for (name, _) in
+        entries(map, "binaryData").filter(|(name, _)| entries(map, "data").any(|(other, _)| other == *name))
+    {
         let words = "duplicate of key present in data";
         errors.push(FieldError::invalid(key("binaryData", name), name.as_str(), words));
     }
-    let plain: u64 = entries(map, "data").map(|(_, value)| value.as_str().map_or(0, |text| text.len() as u64)).sum();
+    let plain: u64 = entries(map, "data")
+        .map(|(_, value)| value.as_str().map_or(0, |text| text.len() as u64))
+        .sum();
     let binary: u64 = entries(map, "binaryData").map(|(_, value)| decoded_length(value)).sum();
     if plain.saturating_add(binary) > BYTES_MAX {
         errors.push(FieldError::too_long("[]", BYTES_MAX));
@@ -60,7 +68,11 @@ fn check_immutable(new: &Value, old: &Value, fields: &[&str], errors: &mut Vec<F
 
 pub(super) fn secret(secret: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     check_keys(secret, "data", errors);
-    if entries(secret, "data").map(|(_, value)| decoded_length(value)).sum::<u64>() > BYTES_MAX {
+    if entries(secret, "data")
+        .map(|(_, value)| decoded_length(value))
+        .sum::<u64>()
+        > BYTES_MAX
+    {
         errors.push(FieldError::too_long("data", BYTES_MAX));
     }
     let kind = text(secret, "type");

@@ -17,7 +17,11 @@ pub(super) fn validate(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldE
     match text(spec, "scope") {
         "" => errors.push(FieldError::required("spec.scope", "")),
         "Cluster" | "Namespaced" => {}
-        other => errors.push(FieldError::not_supported("spec.scope", other, &["Cluster", "Namespaced"])),
+        other => errors.push(FieldError::not_supported(
+            "spec.scope",
+            other,
+            &["Cluster", "Namespaced"],
+        )),
     }
     check_versions(spec, errors);
     if let Some(old) = old {
@@ -34,9 +38,17 @@ fn check_names(new: &Value, spec: &Value, errors: &mut Vec<FieldError>) {
         errors.push(FieldError::required("spec.group", ""));
     } else {
         let wrong = names::dns_subdomain(group);
-        errors.extend(wrong.into_iter().map(|words| FieldError::invalid("spec.group", group, words)));
+        errors.extend(
+            wrong
+                .into_iter()
+                .map(|words| FieldError::invalid("spec.group", group, words)),
+        );
         if !group.contains('.') {
-            errors.push(FieldError::invalid("spec.group", group, "should be a domain with at least one dot"));
+            errors.push(FieldError::invalid(
+                "spec.group",
+                group,
+                "should be a domain with at least one dot",
+            ));
         }
     }
     let empty = Value::Object(Map::new());
@@ -47,7 +59,11 @@ fn check_names(new: &Value, spec: &Value, errors: &mut Vec<FieldError>) {
             "" => errors.push(FieldError::required(path, "")),
             word => {
                 let wrong = names::dns_1035_label(&word.to_lowercase());
-                errors.extend(wrong.into_iter().map(|words| FieldError::invalid(path.as_str(), word, words)));
+                errors.extend(
+                    wrong
+                        .into_iter()
+                        .map(|words| FieldError::invalid(path.as_str(), word, words)),
+                );
             }
         }
     }
@@ -56,10 +72,17 @@ fn check_names(new: &Value, spec: &Value, errors: &mut Vec<FieldError>) {
             let word = word.as_str().unwrap_or_default();
             let path = index(&child("spec.names", field), position);
             let wrong = names::dns_1035_label(word);
-            errors.extend(wrong.into_iter().map(|words| FieldError::invalid(path.as_str(), word, words)));
+            errors.extend(
+                wrong
+                    .into_iter()
+                    .map(|words| FieldError::invalid(path.as_str(), word, words)),
+            );
         }
     }
-    let name = new.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    let name = new
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     if name != format!("{}.{group}", text(given, "plural")) {
         let words = "must be spec.names.plural+\".\"+spec.group";
         errors.push(FieldError::invalid("metadata.name", name, words));
@@ -73,9 +96,17 @@ fn check_versions(spec: &Value, errors: &mut Vec<FieldError>) {
         let path = index("spec.versions", position);
         let name = text(version, "name");
         let wrong = names::dns_1035_label(name);
-        errors.extend(wrong.into_iter().map(|words| FieldError::invalid(child(&path, "name"), name, words)));
+        errors.extend(
+            wrong
+                .into_iter()
+                .map(|words| FieldError::invalid(child(&path, "name"), name, words)),
+        );
         if !seen.insert(name) {
-            errors.push(FieldError::invalid("spec.versions", name, "must contain unique version names"));
+            errors.push(FieldError::invalid(
+                "spec.versions",
+                name,
+                "must contain unique version names",
+            ));
         }
         stored += usize::from(version.get("storage") == Some(&Value::Bool(true)));
         let at = child(&path, "schema.openAPIV3Schema");
@@ -88,7 +119,12 @@ fn check_versions(spec: &Value, errors: &mut Vec<FieldError>) {
     if seen.is_empty() {
         errors.push(FieldError::required("spec.versions", "must have at least one version"));
     } else if stored != 1 {
-        let versions = Value::from(list(spec, "versions").iter().map(|version| text(version, "name")).collect::<Vec<_>>());
+        let versions = Value::from(
+            list(spec, "versions")
+                .iter()
+                .map(|version| text(version, "name"))
+                .collect::<Vec<_>>(),
+        );
         let words = "must have exactly one version marked as storage version";
         errors.push(FieldError::invalid("spec.versions", versions, words));
     }
@@ -105,7 +141,11 @@ fn check_columns(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
         let kinds = ["boolean", "date", "integer", "number", "string"];
         super::pod::check_one_of(column, "type", &at, &kinds, errors);
         if let Err(error) = JsonPath::parse(text(column, "jsonPath")) {
-            errors.push(FieldError::invalid(child(&at, "jsonPath"), text(column, "jsonPath"), error.reason));
+            errors.push(FieldError::invalid(
+                child(&at, "jsonPath"),
+                text(column, "jsonPath"),
+                error.reason,
+            ));
         }
     }
 }

@@ -53,7 +53,12 @@ fn ensure<'a>(object: &'a mut Fields, field: &str) -> &'a mut Fields {
 }
 
 fn each<'a>(object: &'a mut Fields, field: &str) -> impl Iterator<Item = &'a mut Fields> {
-    object.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
+    object
+        .get_mut(field)
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
 }
 
 /// Sets a field that is absent, null or empty text.
@@ -102,7 +107,11 @@ pub(super) fn pod_spec(spec: &mut Fields) {
 }
 
 fn container(container: &mut Fields, host_network: bool) {
-    let policy = if always_pulled(text(container, "image")) { "Always" } else { "IfNotPresent" };
+    let policy = if always_pulled(text(container, "image")) {
+        "Always"
+    } else {
+        "IfNotPresent"
+    };
     set(container, "imagePullPolicy", policy);
     set(container, "terminationMessagePath", "/dev/termination-log");
     set(container, "terminationMessagePolicy", "File");
@@ -193,7 +202,10 @@ fn service(spec: &mut Fields) {
     set(spec, "type", "ClusterIP");
     set(spec, "sessionAffinity", "None");
     if text(spec, "sessionAffinity") == "ClientIP" && !spec.contains_key("sessionAffinityConfig") {
-        spec.insert("sessionAffinityConfig".to_owned(), json!({ "clientIP": { "timeoutSeconds": 10800 } }));
+        spec.insert(
+            "sessionAffinityConfig".to_owned(),
+            json!({ "clientIP": { "timeoutSeconds": 10800 } }),
+        );
     }
     let kind = text(spec, "type").to_owned();
     if kind != "ExternalName" {
@@ -221,11 +233,16 @@ fn service(spec: &mut Fields) {
 }
 
 fn namespace(namespace: &mut Fields) {
-    let name = namespace.get("metadata").and_then(|meta| meta.get("name")).and_then(Value::as_str);
+    let name = namespace
+        .get("metadata")
+        .and_then(|meta| meta.get("name"))
+        .and_then(Value::as_str);
     if let Some(name) = name.map(str::to_owned) {
         ensure(ensure(namespace, "metadata"), "labels").insert("kubernetes.io/metadata.name".to_owned(), json!(name));
     }
-    let leaving = namespace.get("metadata").is_some_and(|meta| meta.get("deletionTimestamp").is_some());
+    let leaving = namespace
+        .get("metadata")
+        .is_some_and(|meta| meta.get("deletionTimestamp").is_some());
     if !leaving {
         set(ensure(namespace, "spec"), "finalizers", json!(["kubernetes"]));
         set(ensure(namespace, "status"), "phase", "Active");
@@ -240,7 +257,10 @@ fn secret(secret: &mut Fields) {
         let data = ensure(secret, "data");
         for (key, value) in plain {
             let bytes = value.as_str().unwrap_or_default();
-            data.insert(key, Value::from(base64::engine::general_purpose::STANDARD.encode(bytes)));
+            data.insert(
+                key,
+                Value::from(base64::engine::general_purpose::STANDARD.encode(bytes)),
+            );
         }
     }
 }
@@ -281,7 +301,11 @@ fn network_policy(policy: &mut Fields) {
         }
     }
     let mut types = vec!["Ingress"];
-    if spec.get("egress").and_then(Value::as_array).is_some_and(|rules| !rules.is_empty()) {
+    if spec
+        .get("egress")
+        .and_then(Value::as_array)
+        .is_some_and(|rules| !rules.is_empty())
+    {
         types.push("Egress");
     }
     set(spec, "policyTypes", json!(types));

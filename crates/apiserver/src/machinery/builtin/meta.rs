@@ -41,8 +41,15 @@ pub fn name_rule(kind: &str) -> NameRule {
         "Namespace" => NameRule::Label,
         "Service" => NameRule::Label1035,
         "Role" | "RoleBinding" | "ClusterRole" | "ClusterRoleBinding" => NameRule::PathSegment,
-        "SelfSubjectAccessReview" | "SelfSubjectRulesReview" | "SubjectAccessReview" | "LocalSubjectAccessReview"
-        | "SelfSubjectReview" | "TokenReview" | "TokenRequest" | "DeleteOptions" | "Status" => NameRule::Free,
+        "SelfSubjectAccessReview"
+        | "SelfSubjectRulesReview"
+        | "SubjectAccessReview"
+        | "LocalSubjectAccessReview"
+        | "SelfSubjectReview"
+        | "TokenReview"
+        | "TokenRequest"
+        | "DeleteOptions"
+        | "Status" => NameRule::Free,
         _ => NameRule::Subdomain,
     }
 }
@@ -62,7 +69,11 @@ pub fn validate_metadata(rule: NameRule, new: &Value, old: Option<&Value>) -> Ve
     for finalizer in list(meta, "finalizers") {
         let name = finalizer.as_str().unwrap_or_default();
         let wrong = names::qualified(name);
-        errors.extend(wrong.into_iter().map(|words| FieldError::invalid("metadata.finalizers", name, words)));
+        errors.extend(
+            wrong
+                .into_iter()
+                .map(|words| FieldError::invalid("metadata.finalizers", name, words)),
+        );
     }
     if let Some(old) = old {
         check_change(new, old, &mut errors);
@@ -80,16 +91,25 @@ fn check_name(rule: NameRule, meta: &Value, errors: &mut Vec<FieldError>) {
         }
     }
     if name.is_empty() {
-        errors.push(FieldError::required("metadata.name", "name or generateName is required"));
+        errors.push(FieldError::required(
+            "metadata.name",
+            "name or generateName is required",
+        ));
     } else {
         let wrong = rule.check(name);
-        errors.extend(wrong.into_iter().map(|words| FieldError::invalid("metadata.name", name, words)));
+        errors.extend(
+            wrong
+                .into_iter()
+                .map(|words| FieldError::invalid("metadata.name", name, words)),
+        );
     }
 }
 
 fn entries<'a>(meta: &'a Value, field: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
     let map = meta.get(field).and_then(Value::as_object);
-    map.into_iter().flatten().map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
+    map.into_iter()
+        .flatten()
+        .map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
 }
 
 fn check_labels(meta: &Value, errors: &mut Vec<FieldError>) {
@@ -101,8 +121,16 @@ pub(super) fn label_errors(labels: Option<&Value>, path: &str) -> Vec<FieldError
     let mut errors = Vec::new();
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
         let value = value.as_str().unwrap_or_default();
-        errors.extend(names::qualified(key).into_iter().map(|words| FieldError::invalid(path, key.as_str(), words)));
-        errors.extend(names::label_value(value).into_iter().map(|words| FieldError::invalid(path, value, words)));
+        errors.extend(
+            names::qualified(key)
+                .into_iter()
+                .map(|words| FieldError::invalid(path, key.as_str(), words)),
+        );
+        errors.extend(
+            names::label_value(value)
+                .into_iter()
+                .map(|words| FieldError::invalid(path, value, words)),
+        );
     }
     errors
 }
@@ -126,7 +154,11 @@ fn check_owners(meta: &Value, errors: &mut Vec<FieldError>) {
     for owner in list(meta, "ownerReferences") {
         let api_version = text(owner, "apiVersion");
         if api_version.rsplit('/').next().unwrap_or_default().is_empty() {
-            errors.push(FieldError::invalid(format!("{path}.apiVersion"), api_version, "version must not be empty"));
+            errors.push(FieldError::invalid(
+                format!("{path}.apiVersion"),
+                api_version,
+                "version must not be empty",
+            ));
         }
         for field in ["kind", "name", "uid"] {
             if text(owner, field).is_empty() {
@@ -143,7 +175,11 @@ fn check_owners(meta: &Value, errors: &mut Vec<FieldError>) {
                 let words = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
                 );
-                errors.push(FieldError::invalid(path, Value::from(list(meta, "ownerReferences").to_vec()), words));
+                errors.push(FieldError::invalid(
+                    path,
+                    Value::from(list(meta, "ownerReferences").to_vec()),
+                    words,
+                ));
             } else {
                 controller = Some(this);
             }
@@ -152,16 +188,40 @@ fn check_owners(meta: &Value, errors: &mut Vec<FieldError>) {
 }
 
 fn check_change(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
-    for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        immutable(new, old, &format!("/metadata/{field}"), &format!("metadata.{field}"), errors);
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ] {
+        immutable(
+            new,
+            old,
+            &format!("/metadata/{field}"),
+            &format!("metadata.{field}"),
+            errors,
+        );
     }
-    let leaving = old.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null());
+    let leaving = old
+        .pointer("/metadata/deletionTimestamp")
+        .is_some_and(|time| !time.is_null());
     let finalizers = |object: &Value| -> Vec<String> {
-        let found = object.get("metadata").map(|meta| list(meta, "finalizers")).unwrap_or_default();
-        found.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+        let found = object
+            .get("metadata")
+            .map(|meta| list(meta, "finalizers"))
+            .unwrap_or_default();
+        found
+            .iter()
+            .filter_map(|name| name.as_str().map(str::to_owned))
+            .collect()
     };
     let before = finalizers(old);
-    let mut added: Vec<String> = finalizers(new).into_iter().filter(|name| !before.contains(name)).collect();
+    let mut added: Vec<String> = finalizers(new)
+        .into_iter()
+        .filter(|name| !before.contains(name))
+        .collect();
     if leaving && !added.is_empty() {
         added.sort();
         let quoted: Vec<String> = added.iter().map(|name| format!("{name:?}")).collect();

@@ -9,6 +9,9 @@ use basalt_api::quantity::Quantity;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
+/// Says what is wrong with a name.
+type Rule = fn(&str) -> Vec<String>;
+
 pub(super) fn validate(pod: &Value, errors: &mut Vec<FieldError>) {
     let empty = Value::Object(serde_json::Map::new());
     validate_spec(pod.get("spec").unwrap_or(&empty), "spec", errors);
@@ -41,18 +44,16 @@ pub(super) fn validate_spec(spec: &Value, path: &str, errors: &mut Vec<FieldErro
 }
 
 /// A name that must be there, well formed and new.
-fn check_name<'a>(
-    name: &'a str,
-    path: &str,
-    seen: &mut BTreeSet<&'a str>,
-    rule: fn(&str) -> Vec<String>,
-    errors: &mut Vec<FieldError>,
-) {
+fn check_name<'a>(name: &'a str, path: &str, seen: &mut BTreeSet<&'a str>, rule: Rule, errors: &mut Vec<FieldError>) {
     if name.is_empty() {
         errors.push(FieldError::required(path, ""));
         return;
     }
-    errors.extend(rule(name).into_iter().map(|words| FieldError::invalid(path, name, words)));
+    errors.extend(
+        rule(name)
+            .into_iter()
+            .map(|words| FieldError::invalid(path, name, words)),
+    );
     if !seen.insert(name) {
         errors.push(FieldError::duplicate(path, name));
     }
@@ -73,8 +74,14 @@ fn check_words(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     check_one_of(spec, "restartPolicy", path, &["Always", "OnFailure", "Never"], errors);
     let dns = ["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"];
     check_one_of(spec, "dnsPolicy", path, &dns, errors);
-    check_one_of(spec, "preemptionPolicy", path, &["Never", "PreemptLowerPriority"], errors);
-    let rules: [(&str, fn(&str) -> Vec<String>); 6] = [
+    check_one_of(
+        spec,
+        "preemptionPolicy",
+        path,
+        &["Never", "PreemptLowerPriority"],
+        errors,
+    );
+    let rules: [(&str, Rule); 6] = [
         ("hostname", names::dns_label),
         ("subdomain", names::dns_label),
         ("nodeName", names::dns_subdomain),
@@ -86,16 +93,28 @@ fn check_words(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
         let word = text(spec, field);
         if !word.is_empty() {
             let at = child(path, field);
-            errors.extend(rule(word).into_iter().map(|words| FieldError::invalid(at.as_str(), word, words)));
+            errors.extend(
+                rule(word)
+                    .into_iter()
+                    .map(|words| FieldError::invalid(at.as_str(), word, words)),
+            );
         }
     }
     if let Some(seconds) = number(spec, "activeDeadlineSeconds").filter(|n| !(1..=i64::from(i32::MAX)).contains(n)) {
         let words = "must be between 1 and 2147483647, inclusive";
-        errors.push(FieldError::invalid(child(path, "activeDeadlineSeconds"), seconds, words));
+        errors.push(FieldError::invalid(
+            child(path, "activeDeadlineSeconds"),
+            seconds,
+            words,
+        ));
     }
     if let Some(seconds) = number(spec, "terminationGracePeriodSeconds").filter(|seconds| *seconds < 0) {
         let words = "must be greater than or equal to 0";
-        errors.push(FieldError::invalid(child(path, "terminationGracePeriodSeconds"), seconds, words));
+        errors.push(FieldError::invalid(
+            child(path, "terminationGracePeriodSeconds"),
+            seconds,
+            words,
+        ));
     }
 }
 
@@ -103,12 +122,27 @@ fn check_volumes<'a>(spec: &'a Value, path: &str, errors: &mut Vec<FieldError>) 
     let mut seen = BTreeSet::new();
     for (position, volume) in list(spec, "volumes").iter().enumerate() {
         let at = index(&child(path, "volumes"), position);
-        check_name(text(volume, "name"), &child(&at, "name"), &mut seen, names::dns_label, errors);
+        check_name(
+            text(volume, "name"),
+            &child(&at, "name"),
+            &mut seen,
+            names::dns_label,
+            errors,
+        );
         let sources = volume.as_object().map_or(0, |fields| fields.len().saturating_sub(1));
         if sources > 1 {
-            let second = volume.as_object().into_iter().flatten().map(|(field, _)| field).filter(|f| *f != "name").nth(1);
+            let second = volume
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(field, _)| field)
+                .filter(|f| *f != "name")
+                .nth(1);
             let words = "may not specify more than 1 volume type";
-            errors.push(FieldError::forbidden(child(&at, second.map_or("", String::as_str)), words));
+            errors.push(FieldError::forbidden(
+                child(&at, second.map_or("", String::as_str)),
+                words,
+            ));
         }
     }
     seen
@@ -122,8 +156,20 @@ fn check_container(container: &Value, path: &str, volumes: &BTreeSet<&str>, erro
         let words = "must not have leading or trailing whitespace";
         errors.push(FieldError::invalid(child(path, "image"), image, words));
     }
-    check_one_of(container, "imagePullPolicy", path, &["Always", "IfNotPresent", "Never"], errors);
-    check_one_of(container, "terminationMessagePolicy", path, &["FallbackToLogsOnError", "File"], errors);
+    check_one_of(
+        container,
+        "imagePullPolicy",
+        path,
+        &["Always", "IfNotPresent", "Never"],
+        errors,
+    );
+    check_one_of(
+        container,
+        "terminationMessagePolicy",
+        path,
+        &["FallbackToLogsOnError", "File"],
+        errors,
+    );
     check_ports(container, path, errors);
     for (position, env) in list(container, "env").iter().enumerate() {
         let at = child(&index(&child(path, "env"), position), "name");
@@ -131,7 +177,11 @@ fn check_container(container: &Value, path: &str, volumes: &BTreeSet<&str>, erro
             "" => errors.push(FieldError::required(at, "")),
             name => {
                 let wrong = names::env_name(name);
-                errors.extend(wrong.into_iter().map(|words| FieldError::invalid(at.as_str(), name, words)));
+                errors.extend(
+                    wrong
+                        .into_iter()
+                        .map(|words| FieldError::invalid(at.as_str(), name, words)),
+                );
             }
         }
     }
@@ -146,7 +196,11 @@ fn check_container(container: &Value, path: &str, volumes: &BTreeSet<&str>, erro
         match text(mount, "mountPath") {
             "" => errors.push(FieldError::required(child(&at, "mountPath"), "")),
             mount_path if !paths.insert(mount_path) => {
-                errors.push(FieldError::invalid(child(&at, "mountPath"), mount_path, "must be unique"));
+                errors.push(FieldError::invalid(
+                    child(&at, "mountPath"),
+                    mount_path,
+                    "must be unique",
+                ));
             }
             _ => {}
         }
@@ -156,7 +210,11 @@ fn check_container(container: &Value, path: &str, volumes: &BTreeSet<&str>, erro
 
 pub(super) fn port_range(port: i64, path: &str, errors: &mut Vec<FieldError>) {
     if !(1..=65535).contains(&port) {
-        errors.push(FieldError::invalid(path, port, "must be between 1 and 65535, inclusive"));
+        errors.push(FieldError::invalid(
+            path,
+            port,
+            "must be between 1 and 65535, inclusive",
+        ));
     }
 }
 
@@ -167,7 +225,11 @@ fn check_ports(container: &Value, path: &str, errors: &mut Vec<FieldError>) {
         let name = text(port, "name");
         if !name.is_empty() {
             let wrong = names::port_name(name);
-            errors.extend(wrong.into_iter().map(|words| FieldError::invalid(child(&at, "name"), name, words)));
+            errors.extend(
+                wrong
+                    .into_iter()
+                    .map(|words| FieldError::invalid(child(&at, "name"), name, words)),
+            );
             if !seen.insert(name) {
                 errors.push(FieldError::duplicate(child(&at, "name"), name));
             }
@@ -206,17 +268,34 @@ fn check_amounts(amounts: Option<&Value>, path: &str, errors: &mut Vec<FieldErro
         let at = key(path, name);
         let wrong = names::qualified(name);
         if wrong.is_empty() {
-            let standard = matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-");
+            let standard =
+                matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-");
             if !name.contains('/') && !standard {
-                errors.push(FieldError::invalid(at.as_str(), name.as_str(), "must be a standard resource type or fully qualified"));
-                errors.push(FieldError::invalid(at.as_str(), name.as_str(), "must be a standard resource for containers"));
+                errors.push(FieldError::invalid(
+                    at.as_str(),
+                    name.as_str(),
+                    "must be a standard resource type or fully qualified",
+                ));
+                errors.push(FieldError::invalid(
+                    at.as_str(),
+                    name.as_str(),
+                    "must be a standard resource for containers",
+                ));
             }
         }
-        errors.extend(wrong.into_iter().map(|words| FieldError::invalid(at.as_str(), name.as_str(), words)));
+        errors.extend(
+            wrong
+                .into_iter()
+                .map(|words| FieldError::invalid(at.as_str(), name.as_str(), words)),
+        );
         match quantity(value) {
             None => errors.push(FieldError::invalid(at, value.clone(), quantity_words())),
             Some(amount) if amount < Quantity::default() => {
-                errors.push(FieldError::invalid(at, value.clone(), "must be greater than or equal to 0"));
+                errors.push(FieldError::invalid(
+                    at,
+                    value.clone(),
+                    "must be greater than or equal to 0",
+                ));
             }
             Some(amount) if !overcommits(name) && name.contains('/') && amount.milli().is_ok_and(|m| m % 1000 != 0) => {
                 errors.push(FieldError::invalid(at, value.clone(), "must be an integer"));
@@ -262,7 +341,11 @@ pub(super) fn check_tolerations(tolerations: &[Value], path: &str, errors: &mut 
         let (name, effect) = (text(toleration, "key"), text(toleration, "effect"));
         if !name.is_empty() {
             let wrong = names::qualified(name);
-            errors.extend(wrong.into_iter().map(|words| FieldError::invalid(child(&at, "key"), name, words)));
+            errors.extend(
+                wrong
+                    .into_iter()
+                    .map(|words| FieldError::invalid(child(&at, "key"), name, words)),
+            );
         }
         let operator = text(toleration, "operator");
         if name.is_empty() && operator != "Exists" {
@@ -278,7 +361,11 @@ pub(super) fn check_tolerations(tolerations: &[Value], path: &str, errors: &mut 
             "" | "Equal" => {
                 let wrong = names::label_value(value);
                 let at = child(&at, "operator");
-                errors.extend(wrong.into_iter().map(|words| FieldError::invalid(at.as_str(), value, words)));
+                errors.extend(
+                    wrong
+                        .into_iter()
+                        .map(|words| FieldError::invalid(at.as_str(), value, words)),
+                );
             }
             "Exists" if !value.is_empty() => {
                 let words = "value must be empty when `operator` is 'Exists'";
@@ -290,6 +377,12 @@ pub(super) fn check_tolerations(tolerations: &[Value], path: &str, errors: &mut 
                 errors.push(FieldError::not_supported(at, other, &["Equal", "Exists"]));
             }
         }
-        check_one_of(toleration, "effect", &at, &["NoSchedule", "PreferNoSchedule", "NoExecute"], errors);
+        check_one_of(
+            toleration,
+            "effect",
+            &at,
+            &["NoSchedule", "PreferNoSchedule", "NoExecute"],
+            errors,
+        );
     }
 }

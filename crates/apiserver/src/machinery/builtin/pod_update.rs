@@ -38,7 +38,9 @@ pub(super) fn validate(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
 /// The spec with everything that may change taken out.
 fn frozen(spec: &Value, old: &Value) -> Value {
     let mut spec = spec.clone();
-    let Some(fields) = spec.as_object_mut() else { return spec };
+    let Some(fields) = spec.as_object_mut() else {
+        return spec;
+    };
     let gated = !list(old, "schedulingGates").is_empty();
     let mut free = vec!["activeDeadlineSeconds", "tolerations", "schedulingGates"];
     if gated {
@@ -60,12 +62,23 @@ fn frozen(spec: &Value, old: &Value) -> Value {
 
 fn check_deadline(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     let path = "spec.activeDeadlineSeconds";
-    match (number(new, "activeDeadlineSeconds"), number(old, "activeDeadlineSeconds")) {
+    match (
+        number(new, "activeDeadlineSeconds"),
+        number(old, "activeDeadlineSeconds"),
+    ) {
         (Some(seconds), _) if !(1..=i64::from(i32::MAX)).contains(&seconds) => {
-            errors.push(FieldError::invalid(path, seconds, "must be between 1 and 2147483647, inclusive"));
+            errors.push(FieldError::invalid(
+                path,
+                seconds,
+                "must be between 1 and 2147483647, inclusive",
+            ));
         }
         (Some(seconds), Some(before)) if seconds > before => {
-            errors.push(FieldError::invalid(path, seconds, "must be less than or equal to previous value"));
+            errors.push(FieldError::invalid(
+                path,
+                seconds,
+                "must be less than or equal to previous value",
+            ));
         }
         (None, Some(_)) => {
             let words = "must not update from a positive integer to nil value";
@@ -96,8 +109,14 @@ fn check_tolerations(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
 }
 
 fn check_gates(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
-    for gate in list(new, "schedulingGates").iter().filter(|gate| !list(old, "schedulingGates").contains(gate)) {
-        let words = format!("only deletion is allowed, but found new scheduling gate '{}'", text(gate, "name"));
+    for gate in list(new, "schedulingGates")
+        .iter()
+        .filter(|gate| !list(old, "schedulingGates").contains(gate))
+    {
+        let words = format!(
+            "only deletion is allowed, but found new scheduling gate '{}'",
+            text(gate, "name")
+        );
         errors.push(FieldError::forbidden("spec.schedulingGates", words));
     }
 }

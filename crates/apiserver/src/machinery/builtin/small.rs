@@ -40,11 +40,19 @@ fn amounts(map: Option<&Value>, path: &str, errors: &mut Errors) {
     for (name, value) in map.and_then(Value::as_object).into_iter().flatten() {
         let at = key(path, name);
         let wrong = names::qualified(name);
-        errors.extend(wrong.into_iter().map(|words| FieldError::invalid(at.as_str(), name.as_str(), words)));
+        errors.extend(
+            wrong
+                .into_iter()
+                .map(|words| FieldError::invalid(at.as_str(), name.as_str(), words)),
+        );
         match quantity(value) {
             None => errors.push(FieldError::invalid(at, value.clone(), quantity_words())),
             Some(amount) if amount < Quantity::default() => {
-                errors.push(FieldError::invalid(at, value.clone(), "must be greater than or equal to 0"));
+                errors.push(FieldError::invalid(
+                    at,
+                    value.clone(),
+                    "must be greater than or equal to 0",
+                ));
             }
             Some(_) => {}
         }
@@ -52,7 +60,13 @@ fn amounts(map: Option<&Value>, path: &str, errors: &mut Errors) {
 }
 
 fn service(spec: &Value, old: Option<&Value>, errors: &mut Errors) {
-    check_one_of(spec, "type", "spec", &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"], errors);
+    check_one_of(
+        spec,
+        "type",
+        "spec",
+        &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"],
+        errors,
+    );
     check_one_of(spec, "sessionAffinity", "spec", &["ClientIP", "None"], errors);
     let kind = text(spec, "type");
     let ports = list(spec, "ports");
@@ -71,7 +85,11 @@ fn service(spec: &Value, old: Option<&Value>, errors: &mut Errors) {
             "" => {}
             name => {
                 let wrong = names::dns_label(name);
-                errors.extend(wrong.into_iter().map(|words| FieldError::invalid(child(&at, "name"), name, words)));
+                errors.extend(
+                    wrong
+                        .into_iter()
+                        .map(|words| FieldError::invalid(child(&at, "name"), name, words)),
+                );
                 if !seen.insert(name) {
                     errors.push(FieldError::duplicate(child(&at, "name"), name));
                 }
@@ -83,7 +101,11 @@ fn service(spec: &Value, old: Option<&Value>, errors: &mut Errors) {
             Some(Value::String(name)) => {
                 let wrong = names::port_name(name);
                 let at = child(&at, "targetPort");
-                errors.extend(wrong.into_iter().map(|words| FieldError::invalid(at.as_str(), name.as_str(), words)));
+                errors.extend(
+                    wrong
+                        .into_iter()
+                        .map(|words| FieldError::invalid(at.as_str(), name.as_str(), words)),
+                );
             }
             Some(target) => port_range(target.as_i64().unwrap_or_default(), &child(&at, "targetPort"), errors),
             None => {}
@@ -94,11 +116,18 @@ fn service(spec: &Value, old: Option<&Value>, errors: &mut Errors) {
             errors.push(FieldError::duplicate(at, value));
         }
     }
-    let before = old.and_then(|old| old.pointer("/spec/clusterIP")).and_then(Value::as_str).unwrap_or_default();
+    let before = old
+        .and_then(|old| old.pointer("/spec/clusterIP"))
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let typed_ip = kind != "ExternalName" && old.and_then(|old| old.pointer("/spec/type")) == spec.get("type");
     if !before.is_empty() && typed_ip && text(spec, "clusterIP") != before {
         let value = Value::from(vec![text(spec, "clusterIP")]);
-        errors.push(FieldError::invalid("spec.clusterIPs[0]", value, "may not change once set"));
+        errors.push(FieldError::invalid(
+            "spec.clusterIPs[0]",
+            value,
+            "may not change once set",
+        ));
     }
 }
 
@@ -108,13 +137,27 @@ fn node(spec: &Value, errors: &mut Errors) {
         let at = index("spec.taints", position);
         let (name, value) = (text(taint, "key"), text(taint, "value"));
         let wrong = names::qualified(name);
-        errors.extend(wrong.into_iter().map(|words| FieldError::invalid(child(&at, "key"), name, words)));
+        errors.extend(
+            wrong
+                .into_iter()
+                .map(|words| FieldError::invalid(child(&at, "key"), name, words)),
+        );
         let wrong = names::label_value(value);
-        errors.extend(wrong.into_iter().map(|words| FieldError::invalid(child(&at, "value"), value, words)));
+        errors.extend(
+            wrong
+                .into_iter()
+                .map(|words| FieldError::invalid(child(&at, "value"), value, words)),
+        );
         if text(taint, "effect").is_empty() {
             errors.push(FieldError::required(child(&at, "effect"), ""));
         }
-        check_one_of(taint, "effect", &at, &["NoSchedule", "PreferNoSchedule", "NoExecute"], errors);
+        check_one_of(
+            taint,
+            "effect",
+            &at,
+            &["NoSchedule", "PreferNoSchedule", "NoExecute"],
+            errors,
+        );
         if !seen.insert((name, text(taint, "effect"))) {
             errors.push(FieldError::duplicate(at, taint.clone()));
         }
@@ -122,11 +165,16 @@ fn node(spec: &Value, errors: &mut Errors) {
 }
 
 /// The classes that the server itself makes, with the values they must have.
-const SYSTEM_CLASSES: [(&str, i64); 2] =
-    [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
+const SYSTEM_CLASSES: [(&str, i64); 2] = [
+    ("system-cluster-critical", 2_000_000_000),
+    ("system-node-critical", 2_000_001_000),
+];
 
 fn priority_class(class: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let name = class.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    let name = class
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let value = number(class, "value").unwrap_or_default();
     if name.starts_with("system-") {
         if !SYSTEM_CLASSES.contains(&(name, value)) {
@@ -139,7 +187,13 @@ fn priority_class(class: &Value, old: Option<&Value>, errors: &mut Errors) {
         let words = "maximum allowed value of a user defined priority is 1000000000";
         errors.push(FieldError::forbidden("value", words));
     }
-    check_one_of(class, "preemptionPolicy", "", &["Never", "PreemptLowerPriority"], errors);
+    check_one_of(
+        class,
+        "preemptionPolicy",
+        "",
+        &["Never", "PreemptLowerPriority"],
+        errors,
+    );
     if let Some(old) = old {
         for field in ["value", "preemptionPolicy"] {
             if class.get(field).filter(|v| **v != 0) != old.get(field).filter(|v| **v != 0) {
@@ -154,10 +208,20 @@ const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce
 fn access_modes(spec: &Value, errors: &mut Errors) {
     let modes = list(spec, "accessModes");
     if modes.is_empty() {
-        errors.push(FieldError::required("spec.accessModes", "at least 1 access mode is required"));
+        errors.push(FieldError::required(
+            "spec.accessModes",
+            "at least 1 access mode is required",
+        ));
     }
-    for mode in modes.iter().filter(|mode| !ACCESS_MODES.contains(&mode.as_str().unwrap_or_default())) {
-        errors.push(FieldError::not_supported("spec.accessModes", mode.clone(), &ACCESS_MODES));
+    for mode in modes
+        .iter()
+        .filter(|mode| !ACCESS_MODES.contains(&mode.as_str().unwrap_or_default()))
+    {
+        errors.push(FieldError::not_supported(
+            "spec.accessModes",
+            mode.clone(),
+            &ACCESS_MODES,
+        ));
     }
     check_one_of(spec, "volumeMode", "spec", &["Block", "Filesystem"], errors);
 }
@@ -171,7 +235,11 @@ fn claim(new: &Value, spec: &Value, old: Option<&Value>, errors: &mut Errors) {
             errors.push(FieldError::invalid("spec.resources[storage]", value, quantity_words()));
         }
         Some(Some(amount)) if amount <= Quantity::default() => {
-            errors.push(FieldError::invalid("spec.resources[storage]", amount.to_string(), "must be greater than zero"));
+            errors.push(FieldError::invalid(
+                "spec.resources[storage]",
+                amount.to_string(),
+                "must be greater than zero",
+            ));
         }
         Some(Some(_)) => {}
     }
@@ -204,7 +272,13 @@ fn volume(spec: &Value, errors: &mut Errors) {
         errors.push(FieldError::required("spec.capacity", ""));
     }
     amounts(spec.get("capacity"), "spec.capacity", errors);
-    check_one_of(spec, "persistentVolumeReclaimPolicy", "spec", &["Delete", "Recycle", "Retain"], errors);
+    check_one_of(
+        spec,
+        "persistentVolumeReclaimPolicy",
+        "spec",
+        &["Delete", "Recycle", "Retain"],
+        errors,
+    );
     let plain = [
         "accessModes",
         "capacity",
@@ -216,7 +290,12 @@ fn volume(spec: &Value, errors: &mut Errors) {
         "volumeAttributesClassName",
         "volumeMode",
     ];
-    if spec.as_object().into_iter().flatten().all(|(field, _)| plain.contains(&field.as_str())) {
+    if spec
+        .as_object()
+        .into_iter()
+        .flatten()
+        .all(|(field, _)| plain.contains(&field.as_str()))
+    {
         errors.push(FieldError::required("spec", "must specify a volume type"));
     }
 }
@@ -226,11 +305,20 @@ fn storage_class(class: &Value, old: Option<&Value>, errors: &mut Errors) {
         errors.push(FieldError::required("provisioner", ""));
     }
     check_one_of(class, "reclaimPolicy", "", &["Delete", "Retain"], errors);
-    check_one_of(class, "volumeBindingMode", "", &["Immediate", "WaitForFirstConsumer"], errors);
+    check_one_of(
+        class,
+        "volumeBindingMode",
+        "",
+        &["Immediate", "WaitForFirstConsumer"],
+        errors,
+    );
     let Some(old) = old else { return };
     for field in ["parameters", "provisioner", "reclaimPolicy"] {
         if class.get(field) != old.get(field) {
-            errors.push(FieldError::forbidden(field, format!("updates to {field} are forbidden.")));
+            errors.push(FieldError::forbidden(
+                field,
+                format!("updates to {field} are forbidden."),
+            ));
         }
     }
     immutable(class, old, "/volumeBindingMode", "volumeBindingMode", errors);
@@ -245,7 +333,11 @@ fn disruption_budget(spec: &Value, errors: &mut Errors) {
         let path = child("spec", field);
         match spec.get(field) {
             Some(Value::Number(count)) if count.as_i64().is_none_or(|count| count < 0) => {
-                errors.push(FieldError::invalid(path, Value::Number(count.clone()), "must be greater than or equal to 0"));
+                errors.push(FieldError::invalid(
+                    path,
+                    Value::Number(count.clone()),
+                    "must be greater than or equal to 0",
+                ));
             }
             Some(Value::String(share)) => {
                 let percent = share.strip_suffix('%').and_then(|digits| digits.parse::<u32>().ok());
@@ -256,7 +348,11 @@ fn disruption_budget(spec: &Value, errors: &mut Errors) {
                         errors.push(FieldError::invalid(path, share.as_str(), words));
                     }
                     Some(percent) if percent > 100 => {
-                        errors.push(FieldError::invalid(path, share.as_str(), "must not be greater than 100%"));
+                        errors.push(FieldError::invalid(
+                            path,
+                            share.as_str(),
+                            "must not be greater than 100%",
+                        ));
                     }
                     Some(_) => {}
                 }
@@ -268,10 +364,18 @@ fn disruption_budget(spec: &Value, errors: &mut Errors) {
 
 fn lease(spec: &Value, errors: &mut Errors) {
     if let Some(seconds) = number(spec, "leaseDurationSeconds").filter(|seconds| *seconds <= 0) {
-        errors.push(FieldError::invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"));
+        errors.push(FieldError::invalid(
+            "spec.leaseDurationSeconds",
+            seconds,
+            "must be greater than 0",
+        ));
     }
     if let Some(count) = number(spec, "leaseTransitions").filter(|count| *count < 0) {
-        errors.push(FieldError::invalid("spec.leaseTransitions", count, "must be greater than or equal to 0"));
+        errors.push(FieldError::invalid(
+            "spec.leaseTransitions",
+            count,
+            "must be greater than or equal to 0",
+        ));
     }
 }
 
@@ -291,10 +395,16 @@ fn role(kind: &str, role: &Value, errors: &mut Errors) {
             continue;
         }
         if list(rule, "apiGroups").is_empty() {
-            errors.push(required("apiGroups", "resource rules must supply at least one api group"));
+            errors.push(required(
+                "apiGroups",
+                "resource rules must supply at least one api group",
+            ));
         }
         if list(rule, "resources").is_empty() {
-            errors.push(required("resources", "resource rules must supply at least one resource"));
+            errors.push(required(
+                "resources",
+                "resource rules must supply at least one resource",
+            ));
         }
     }
 }
@@ -302,7 +412,11 @@ fn role(kind: &str, role: &Value, errors: &mut Errors) {
 fn binding(kind: &str, new: &Value, old: Option<&Value>, errors: &mut Errors) {
     let empty = Value::Object(Map::new());
     let role = new.get("roleRef").unwrap_or(&empty);
-    let kinds: &[&str] = if kind == "RoleBinding" { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
+    let kinds: &[&str] = if kind == "RoleBinding" {
+        &["Role", "ClusterRole"]
+    } else {
+        &["ClusterRole"]
+    };
     if !kinds.contains(&text(role, "kind")) {
         errors.push(FieldError::not_supported("roleRef.kind", text(role, "kind"), kinds));
     }
@@ -310,7 +424,11 @@ fn binding(kind: &str, new: &Value, old: Option<&Value>, errors: &mut Errors) {
         "" => errors.push(FieldError::required("roleRef.name", "")),
         name => {
             let wrong = names::path_segment(name);
-            errors.extend(wrong.into_iter().map(|words| FieldError::invalid("roleRef.name", name, words)));
+            errors.extend(
+                wrong
+                    .into_iter()
+                    .map(|words| FieldError::invalid("roleRef.name", name, words)),
+            );
         }
     }
     for (position, subject) in list(new, "subjects").iter().enumerate() {
@@ -335,16 +453,27 @@ fn binding(kind: &str, new: &Value, old: Option<&Value>, errors: &mut Errors) {
 }
 
 fn event(event: &Value, errors: &mut Errors) {
-    let namespace = event.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
+    let namespace = event
+        .pointer("/metadata/namespace")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let (field, object) = match event.get("regarding") {
         Some(object) => ("regarding", object),
         None => ("involvedObject", event.get("involvedObject").unwrap_or(&Value::Null)),
     };
     let found = text(object, "namespace");
     // Events about cluster-scoped objects live in the default namespace.
-    let fits = if found.is_empty() { matches!(namespace, "default" | "kube-system" | "") } else { found == namespace };
+    let fits = if found.is_empty() {
+        matches!(namespace, "default" | "kube-system" | "")
+    } else {
+        found == namespace
+    };
     if !fits {
-        errors.push(FieldError::invalid(child(field, "namespace"), found, "does not match event.namespace"));
+        errors.push(FieldError::invalid(
+            child(field, "namespace"),
+            found,
+            "does not match event.namespace",
+        ));
     }
 }
 

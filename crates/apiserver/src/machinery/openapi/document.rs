@@ -29,7 +29,11 @@ const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 /// The document of a group-version (`v1`, `scheduling.volcano.sh/v1beta1`).
 pub fn document(group_version: &str, resources: &[ResourceDoc]) -> Value {
     let (group, version) = group_version.rsplit_once('/').unwrap_or(("", group_version));
-    let base = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+    let base = if group.is_empty() {
+        format!("/api/{version}")
+    } else {
+        format!("/apis/{group}/{version}")
+    };
     let mut paths = Map::new();
     let mut schemas = Map::new();
     let mut names: BTreeSet<String> = [DELETE_OPTIONS, STATUS].map(str::to_owned).into();
@@ -77,17 +81,25 @@ fn reference(name: &str) -> Value {
 
 fn custom_schema(schema: &Value, gvk: &Value) -> Value {
     let mut schema = schema.clone();
-    let Some(fields) = schema.as_object_mut() else { return schema };
+    let Some(fields) = schema.as_object_mut() else {
+        return schema;
+    };
     fields.entry("type").or_insert_with(|| json!("object"));
     fields.insert("x-kubernetes-group-version-kind".to_owned(), json!([gvk]));
     let properties = fields.entry("properties").or_insert_with(|| json!({}));
     if let Some(properties) = properties.as_object_mut() {
-        let about = [("apiVersion", "Version of the schema of this object."), ("kind", "Kind of this object.")];
+        let about = [
+            ("apiVersion", "Version of the schema of this object."),
+            ("kind", "Kind of this object."),
+        ];
         for (name, words) in about {
             properties.insert(name.to_owned(), json!({ "type": "string", "description": words }));
         }
         let words = "Standard object's metadata.";
-        properties.insert("metadata".to_owned(), json!({ "description": words, "allOf": [reference(OBJECT_META)] }));
+        properties.insert(
+            "metadata".to_owned(),
+            json!({ "description": words, "allOf": [reference(OBJECT_META)] }),
+        );
     }
     schema
 }
@@ -117,12 +129,16 @@ fn write_parameters() -> Vec<Value> {
     vec![
         query("dryRun", "With the value All nothing is persisted."),
         query("fieldManager", "Name of the actor that makes the change."),
-        query("fieldValidation", "What to do about unknown and duplicate fields: Ignore, Warn or Strict."),
+        query(
+            "fieldValidation",
+            "What to do about unknown and duplicate fields: Ignore, Warn or Strict.",
+        ),
     ]
 }
 
 fn path_parameters(named: bool, namespaced: bool) -> Vec<Value> {
-    let parameter = |name: &str| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } });
+    let parameter =
+        |name: &str| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } });
     let mut found = Vec::new();
     if named {
         found.push(parameter("name"));
@@ -142,7 +158,8 @@ struct Operation<'a> {
 }
 
 fn operation(operation: Operation<'_>, resource: &ResourceDoc, gvk: &Value) -> Value {
-    let ok = json!({ "description": "OK", "content": { "application/json": { "schema": reference(operation.answer) } } });
+    let ok =
+        json!({ "description": "OK", "content": { "application/json": { "schema": reference(operation.answer) } } });
     let mut value = json!({
         "description": format!("{} {}", operation.verb, resource.kind),
         "operationId": format!("{}{}", operation.verb, resource.kind),
@@ -174,28 +191,52 @@ fn patch_body() -> Value {
 fn add_paths(paths: &mut Map<String, Value>, base: &str, resource: &ResourceDoc, name: &str, gvk: &Value) {
     let has = |verb: &str| resource.verbs.iter().any(|have| have == verb);
     let plural = &resource.plural;
-    let collection =
-        if resource.namespaced { format!("{base}/namespaces/{{namespace}}/{plural}") } else { format!("{base}/{plural}") };
+    let collection = if resource.namespaced {
+        format!("{base}/namespaces/{{namespace}}/{plural}")
+    } else {
+        format!("{base}/{plural}")
+    };
     let list = format!("{name}List");
     let add = |item: &mut Map<String, Value>, method: &str, wanted: Operation<'_>| {
         item.insert(method.to_owned(), operation(wanted, resource, gvk));
     };
-    let with = |action, verb, body, answer, parameters| Operation { action, verb, body, answer, parameters };
+    let with = |action, verb, body, answer, parameters| Operation {
+        action,
+        verb,
+        body,
+        answer,
+        parameters,
+    };
 
     let mut many = Map::new();
     if has("list") {
         add(&mut many, "get", with("list", "list", None, &list, Vec::new()));
     }
     if has("create") {
-        add(&mut many, "post", with("post", "create", Some(json_body(name)), name, write_parameters()));
+        add(
+            &mut many,
+            "post",
+            with("post", "create", Some(json_body(name)), name, write_parameters()),
+        );
     }
     if has("deletecollection") {
-        add(&mut many, "delete", with("deletecollection", "deletecollection", None, STATUS, Vec::new()));
+        add(
+            &mut many,
+            "delete",
+            with("deletecollection", "deletecollection", None, STATUS, Vec::new()),
+        );
     }
-    many.insert("parameters".to_owned(), Value::from(path_parameters(false, resource.namespaced)));
+    many.insert(
+        "parameters".to_owned(),
+        Value::from(path_parameters(false, resource.namespaced)),
+    );
     if resource.namespaced && has("list") {
         let mut all = Map::new();
-        add(&mut all, "get", with("list", "listForAllNamespaces", None, &list, Vec::new()));
+        add(
+            &mut all,
+            "get",
+            with("list", "listForAllNamespaces", None, &list, Vec::new()),
+        );
         paths.insert(format!("{base}/{plural}"), Value::Object(all));
     }
 
@@ -204,23 +245,49 @@ fn add_paths(paths: &mut Map<String, Value>, base: &str, resource: &ResourceDoc,
         add(&mut one, "get", with("get", "read", None, name, Vec::new()));
     }
     if has("update") {
-        add(&mut one, "put", with("put", "replace", Some(json_body(name)), name, write_parameters()));
+        add(
+            &mut one,
+            "put",
+            with("put", "replace", Some(json_body(name)), name, write_parameters()),
+        );
     }
     if has("patch") {
         let mut parameters = write_parameters();
         parameters.push(query("force", "Take over fields that other managers own."));
-        add(&mut one, "patch", with("patch", "patch", Some(patch_body()), name, parameters));
+        add(
+            &mut one,
+            "patch",
+            with("patch", "patch", Some(patch_body()), name, parameters),
+        );
     }
     if has("delete") {
-        add(&mut one, "delete", with("delete", "delete", Some(json_body(DELETE_OPTIONS)), STATUS, Vec::new()));
+        add(
+            &mut one,
+            "delete",
+            with("delete", "delete", Some(json_body(DELETE_OPTIONS)), STATUS, Vec::new()),
+        );
     }
-    one.insert("parameters".to_owned(), Value::from(path_parameters(true, resource.namespaced)));
+    one.insert(
+        "parameters".to_owned(),
+        Value::from(path_parameters(true, resource.namespaced)),
+    );
     for subresource in &resource.subresources {
         let mut sub = Map::new();
         add(&mut sub, "get", with("get", "read", None, name, Vec::new()));
-        add(&mut sub, "put", with("put", "replace", Some(json_body(name)), name, write_parameters()));
-        add(&mut sub, "patch", with("patch", "patch", Some(patch_body()), name, write_parameters()));
-        sub.insert("parameters".to_owned(), Value::from(path_parameters(true, resource.namespaced)));
+        add(
+            &mut sub,
+            "put",
+            with("put", "replace", Some(json_body(name)), name, write_parameters()),
+        );
+        add(
+            &mut sub,
+            "patch",
+            with("patch", "patch", Some(patch_body()), name, write_parameters()),
+        );
+        sub.insert(
+            "parameters".to_owned(),
+            Value::from(path_parameters(true, resource.namespaced)),
+        );
         paths.insert(format!("{collection}/{{name}}/{subresource}"), Value::Object(sub));
     }
     paths.insert(collection.clone(), Value::Object(many));

@@ -65,7 +65,12 @@ const RULES: &[(&str, &str, &str, &str)] = &[
 
 /// The rule of a field of a type (its short name, e.g. `PodSpec`), if it has one.
 pub fn rule(short_type: &str, field: &str) -> Option<Rule> {
-    let found = RULES.binary_search_by(|(name, entry, ..)| (*name, *entry).cmp(&(short_type, field))).ok()?;
+    let found = RULES
+        .binary_search_by(|(name, entry, ..)| (*name, *entry).cmp(&(short_type, field)))
+        .ok()?;
     let (_, _, strategy, key) = RULES.get(found)?;
-    Some(Rule { strategy, key: Some(*key).filter(|key| !key.is_empty()) })
+    Some(Rule {
+        strategy,
+        key: Some(*key).filter(|key| !key.is_empty()),
+    })
 }

@@ -17,7 +17,9 @@ type Fields = Map<String, Value>;
 pub fn strategic(kind: &str, current: &Value, patch: &Value) -> Result<Value, PatchError> {
     let definition = openapi::definition_of_kind(kind).ok_or(PatchError::NotStrategic)?;
     let (Some(current), Some(patch)) = (current.as_object(), patch.as_object()) else {
-        return Err(PatchError::Malformed("json: a strategic merge patch must be an object".to_owned()));
+        return Err(PatchError::Malformed(
+            "json: a strategic merge patch must be an object".to_owned(),
+        ));
     };
     merge_fields(Shape::named(definition), current.clone(), patch.clone()).map(Value::Object)
 }
@@ -36,12 +38,18 @@ struct Shape {
 impl Shape {
     fn named(definition: &'static str) -> Self {
         let type_name = definition.rsplit('.').next().unwrap_or(definition);
-        Self { type_name, schema: openapi::bare_definition(definition) }
+        Self {
+            type_name,
+            schema: openapi::bare_definition(definition),
+        }
     }
 
     fn of(schema: Option<&'static Value>) -> Self {
         let reference = schema.and_then(|schema| {
-            schema.get("$ref").or_else(|| schema.get("allOf")?.get(0)?.get("$ref")).and_then(Value::as_str)
+            schema
+                .get("$ref")
+                .or_else(|| schema.get("allOf")?.get(0)?.get("$ref"))
+                .and_then(Value::as_str)
         });
         match reference.and_then(|path| path.strip_prefix(openapi::DEFINITIONS)) {
             Some(definition) => Self::named(definition),
@@ -51,7 +59,10 @@ impl Shape {
 
     fn field_schema(self, name: &str) -> Option<&'static Value> {
         let schema = self.schema?;
-        schema.get("properties").and_then(|all| all.get(name)).or_else(|| schema.get("additionalProperties"))
+        schema
+            .get("properties")
+            .and_then(|all| all.get(name))
+            .or_else(|| schema.get("additionalProperties"))
     }
 
     fn field(self, name: &str) -> Self {
@@ -112,18 +123,29 @@ fn merge_fields(shape: Shape, mut current: Fields, mut patch: Fields) -> Result<
 
 /// `$retainKeys` lists the only keys that stay (one-of structures such as volume sources).
 fn retain_keys(current: &mut Fields, patch: &mut Fields) -> Result<(), PatchError> {
-    let Some(keys) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
-    let Value::Array(keys) = keys else { return refuse("$retainKeys must be a list") };
+    let Some(keys) = patch.remove(RETAIN_KEYS) else {
+        return Ok(());
+    };
+    let Value::Array(keys) = keys else {
+        return refuse("$retainKeys must be a list");
+    };
     let kept: Vec<&str> = keys.iter().filter_map(Value::as_str).collect();
-    if let Some(stray) = patch.keys().find(|key| !key.starts_with('$') && !kept.contains(&key.as_str())) {
-        return refuse(format!("$retainKeys does not contain all fields of the patch: {stray} is missing"));
+    if let Some(stray) = patch
+        .keys()
+        .find(|key| !key.starts_with('$') && !kept.contains(&key.as_str()))
+    {
+        return refuse(format!(
+            "$retainKeys does not contain all fields of the patch: {stray} is missing"
+        ));
     }
     current.retain(|key, _| kept.contains(&key.as_str()));
     Ok(())
 }
 
 fn delete_primitives(current: &mut Fields, list: &str, gone: &Value) -> Result<(), PatchError> {
-    let Some(gone) = gone.as_array() else { return refuse(format!("{DELETE_PRIMITIVES}{list} must be a list")) };
+    let Some(gone) = gone.as_array() else {
+        return refuse(format!("{DELETE_PRIMITIVES}{list} must be a list"));
+    };
     if let Some(Value::Array(items)) = current.get_mut(list) {
         items.retain(|item| !gone.contains(item));
     }
@@ -132,8 +154,11 @@ fn delete_primitives(current: &mut Fields, list: &str, gone: &Value) -> Result<(
 
 /// Lists that come with `$setElementOrder/NAME`: merge, then put into that order.
 fn merge_ordered_lists(shape: Shape, current: &mut Fields, patch: &mut Fields) -> Result<(), PatchError> {
-    let names: Vec<String> =
-        patch.keys().filter_map(|key| key.strip_prefix(SET_ORDER)).map(str::to_owned).collect();
+    let names: Vec<String> = patch
+        .keys()
+        .filter_map(|key| key.strip_prefix(SET_ORDER))
+        .map(str::to_owned)
+        .collect();
     for name in names {
         let Some(Value::Array(order)) = patch.remove(&format!("{SET_ORDER}{name}")) else {
             return refuse(format!("{SET_ORDER}{name} must be a list"));
@@ -166,30 +191,33 @@ fn merge_ordered_lists(shape: Shape, current: &mut Fields, patch: &mut Fields) -
         if merged.is_empty() && !current.contains_key(&name) {
             continue;
         }
-        let ordered = if replaced { merged } else { reorder(merged, &order, &existing, key) };
+        let ordered = if replaced {
+            merged
+        } else {
+            reorder(merged, &order, &existing, key)
+        };
         current.insert(name, Value::Array(ordered));
     }
     Ok(())
 }
 
 fn replaces_list(items: &[Value]) -> bool {
-    items.iter().any(|item| item.get(DIRECTIVE).and_then(Value::as_str) == Some("replace"))
+    items
+        .iter()
+        .any(|item| item.get(DIRECTIVE).and_then(Value::as_str) == Some("replace"))
 }
 
 /// The patch's own items must come in the order that the directive says.
 fn check_order(name: &str, wanted: &[Value], order: &[Value], key: Option<&str>) -> Result<(), PatchError> {
     let mut next = 0;
     for item in wanted.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
-        match order.iter().skip(next).position(|entry| same(entry, item, key)) {
-            Some(ahead) => next += ahead + 1,
-            None => {
-                let list = Value::from(wanted.to_vec());
-                let order = Value::from(order.to_vec());
-                return refuse(format!(
-                    "The order in patch list:\n{list}\n doesn't match {SET_ORDER}{name} list:\n{order}\n"
-                ));
-            }
-        }
+        let Some(ahead) = order.iter().skip(next).position(|entry| same(entry, item, key)) else {
+            let (list, order) = (Value::from(wanted.to_vec()), Value::from(order.to_vec()));
+            return refuse(format!(
+                "The order in patch list:\n{list}\n doesn't match {SET_ORDER}{name} list:\n{order}\n"
+            ));
+        };
+        next += ahead + 1;
     }
     Ok(())
 }
@@ -224,11 +252,11 @@ fn merge_list(shape: Shape, name: &str, current: Vec<Value>, patch: Vec<Value>) 
     let mut merged = if replace { Vec::new() } else { current.clone() };
     let mut order = Vec::new();
     for item in patch {
-        let Value::Object(mut fields) = item else {
+        let Value::Object(fields) = item else {
             return refuse(format!("{name}: items must be objects that have the merge key {key}"));
         };
         match fields.get(DIRECTIVE).and_then(Value::as_str) {
-            Some("replace") if !fields.contains_key(key) => continue,
+            Some("replace") => continue,
             Some("delete") => {
                 let gone = Value::Object(fields);
                 if gone.get(key).is_none() {
@@ -238,9 +266,6 @@ fn merge_list(shape: Shape, name: &str, current: Vec<Value>, patch: Vec<Value>) 
                 continue;
             }
             _ => {}
-        }
-        if replace {
-            fields.remove(DIRECTIVE);
         }
         let item = Value::Object(fields);
         if item.get(key).is_none() {
@@ -252,7 +277,11 @@ fn merge_list(shape: Shape, name: &str, current: Vec<Value>, patch: Vec<Value>) 
             None => merged.push(clean_value(item)),
         }
     }
-    Ok(if replace { merged } else { reorder(merged, &order, &current, Some(key)) })
+    Ok(if replace {
+        merged
+    } else {
+        reorder(merged, &order, &current, Some(key))
+    })
 }
 
 fn merge_item(shape: Shape, existing: &Value, patch: Value) -> Result<Value, PatchError> {
@@ -266,8 +295,9 @@ fn merge_item(shape: Shape, existing: &Value, patch: Value) -> Result<Value, Pat
 
 /// Puts items that `order` names into that order, and weaves the others in where they stood among their neighbours.
 fn reorder(merged: Vec<Value>, order: &[Value], before: &[Value], key: Option<&str>) -> Vec<Value> {
-    let (mut named, mut others): (Vec<Value>, Vec<Value>) =
-        merged.into_iter().partition(|item| position(order, item, key).is_some());
+    let (mut named, mut others): (Vec<Value>, Vec<Value>) = merged
+        .into_iter()
+        .partition(|item| position(order, item, key).is_some());
     named.sort_by_key(|item| position(order, item, key));
     others.sort_by_key(|item| position(before, item, key).unwrap_or(usize::MAX));
     let mut woven = Vec::with_capacity(named.len() + others.len());
@@ -298,7 +328,9 @@ fn clean(fields: Fields) -> Fields {
     let directive = |name: &str| {
         name == DIRECTIVE || name == RETAIN_KEYS || name.starts_with(SET_ORDER) || name.starts_with(DELETE_PRIMITIVES)
     };
-    let kept = fields.into_iter().filter(|(name, value)| !value.is_null() && !directive(name));
+    let kept = fields
+        .into_iter()
+        .filter(|(name, value)| !value.is_null() && !directive(name));
     kept.map(|(name, value)| (name, clean_value(value))).collect()
 }
 

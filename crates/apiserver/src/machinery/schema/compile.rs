@@ -10,7 +10,12 @@ use std::collections::HashMap;
 const DEPTH_MAX: usize = 200;
 
 /// Types that hold any JSON although their published schema says "object".
-const ANY_JSON: [&str; 4] = [".JSON", ".JSONSchemaPropsOrArray", ".JSONSchemaPropsOrBool", ".JSONSchemaPropsOrStringArray"];
+const ANY_JSON: [&str; 4] = [
+    ".JSON",
+    ".JSONSchemaPropsOrArray",
+    ".JSONSchemaPropsOrBool",
+    ".JSONSchemaPropsOrStringArray",
+];
 
 struct Compiler<'a> {
     definitions: Option<&'a Map<String, Value>>,
@@ -21,12 +26,21 @@ struct Compiler<'a> {
 
 pub(super) fn compile(schema: &Value) -> Result<Schema, SchemaError> {
     let definitions = schema.get("$defs").and_then(Value::as_object);
-    let mut compiler = Compiler { definitions, nodes: Vec::new(), by_reference: HashMap::new(), origin: Origin::Custom };
+    let mut compiler = Compiler {
+        definitions,
+        nodes: Vec::new(),
+        by_reference: HashMap::new(),
+        origin: Origin::Custom,
+    };
     let root = compiler.node(schema, "", 0)?;
-    let mut compiled = Schema { nodes: compiler.nodes, root };
+    let mut compiled = Schema {
+        nodes: compiler.nodes,
+        root,
+    };
     let meta = graft_object_meta(&mut compiled)?;
-    let resources: Vec<Id> =
-        (0..compiled.nodes.len()).filter(|&id| id == root || compiled.nodes[id].embedded_resource).collect();
+    let resources: Vec<Id> = (0..compiled.nodes.len())
+        .filter(|&id| id == root || compiled.nodes[id].embedded_resource)
+        .collect();
     for id in resources {
         add_resource_fields(&mut compiled, id, meta);
     }
@@ -35,9 +49,17 @@ pub(super) fn compile(schema: &Value) -> Result<Schema, SchemaError> {
 
 pub(super) fn compile_definition(definitions: &Map<String, Value>, name: &str) -> Result<Schema, SchemaError> {
     let (nodes, by_reference) = (Vec::new(), HashMap::new());
-    let mut compiler = Compiler { definitions: Some(definitions), nodes, by_reference, origin: Origin::Builtin };
+    let mut compiler = Compiler {
+        definitions: Some(definitions),
+        nodes,
+        by_reference,
+        origin: Origin::Builtin,
+    };
     let root = compiler.referenced(name, name, 0)?;
-    Ok(Schema { nodes: compiler.nodes, root })
+    Ok(Schema {
+        nodes: compiler.nodes,
+        root,
+    })
 }
 
 /// Every custom resource has Kubernetes' metadata, whatever its own schema says of it.
@@ -56,7 +78,10 @@ fn graft_object_meta(schema: &mut Schema) -> Result<Id, SchemaError> {
 
 fn add_resource_fields(schema: &mut Schema, id: Id, meta: Id) {
     let text = schema.nodes.len();
-    schema.nodes.push(Node { kind: Some(Type::String), ..Node::default() });
+    schema.nodes.push(Node {
+        kind: Some(Type::String),
+        ..Node::default()
+    });
     let node = &mut schema.nodes[id];
     node.properties.entry("apiVersion".to_owned()).or_insert(text);
     node.properties.entry("kind".to_owned()).or_insert(text);
@@ -89,7 +114,10 @@ impl<'a> Compiler<'a> {
         if let Some(&id) = self.by_reference.get(name) {
             return Ok(id);
         }
-        let unresolved = || SchemaError::Reference { path: path.to_owned(), reference: reference.to_owned() };
+        let unresolved = || SchemaError::Reference {
+            path: path.to_owned(),
+            reference: reference.to_owned(),
+        };
         let target = self.definitions.and_then(|all| all.get(name)).ok_or_else(unresolved)?;
         let object = target.as_object().ok_or_else(unresolved)?;
         let id = self.reserve();
@@ -115,7 +143,11 @@ impl<'a> Compiler<'a> {
             preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
             embedded_resource: flag("x-kubernetes-embedded-resource"),
             required: strings(object.get("required")),
-            allowed: object.get("enum").and_then(Value::as_array).cloned().unwrap_or_default(),
+            allowed: object
+                .get("enum")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default(),
             default: object.get("default").cloned(),
             list_type: match text("x-kubernetes-list-type") {
                 Some("set") => ListType::Set,
@@ -127,7 +159,12 @@ impl<'a> Compiler<'a> {
             limits: limits(object, path)?,
             ..Node::default()
         };
-        for (name, property) in object.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        for (name, property) in object
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
             let property = self.node(property, &child(path, name), depth + 1)?;
             node.properties.insert(name.clone(), property);
         }
@@ -208,4 +245,3 @@ fn limits(object: &Map<String, Value>, path: &str) -> Result<Limits, SchemaError
         pattern,
     })
 }
-

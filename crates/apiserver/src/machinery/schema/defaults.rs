@@ -22,8 +22,7 @@ impl Schema {
                     let schema = self.node(property);
                     if let Some(default) = &schema.default {
                         // A null that the schema does not allow counts as absent where there is a default.
-                        let absent =
-                            fields.get(name).is_none_or(|found| found.is_null() && !schema.nullable);
+                        let absent = fields.get(name).is_none_or(|found| found.is_null() && !schema.nullable);
                         if absent {
                             fields.insert(name.clone(), default.clone());
                         }
@@ -34,7 +33,10 @@ impl Schema {
                 }
                 if let Additional::Schema(additional) = node.additional {
                     let schema = self.node(additional);
-                    for (_, found) in fields.iter_mut().filter(|(name, _)| !node.properties.contains_key(*name)) {
+                    for (_, found) in fields
+                        .iter_mut()
+                        .filter(|(name, _)| !node.properties.contains_key(*name))
+                    {
                         if let (true, false, Some(default)) = (found.is_null(), schema.nullable, &schema.default) {
                             *found = default.clone();
                         }

@@ -20,7 +20,10 @@ pub enum JsonError {
 pub fn strict_json(text: &[u8]) -> Result<(Value, Vec<String>), JsonError> {
     let duplicates = RefCell::new(Vec::new());
     let mut reader = serde_json::Deserializer::from_slice(text);
-    let seed = Seed { path: Path::Root, duplicates: &duplicates };
+    let seed = Seed {
+        path: Path::Root,
+        duplicates: &duplicates,
+    };
     let value = seed.deserialize(&mut reader).map_err(error)?;
     reader.end().map_err(error)?;
     Ok((value, duplicates.into_inner()))
@@ -28,7 +31,11 @@ pub fn strict_json(text: &[u8]) -> Result<(Value, Vec<String>), JsonError> {
 
 fn error(error: serde_json::Error) -> JsonError {
     let text = error.to_string();
-    if text.starts_with("recursion limit exceeded") { JsonError::TooDeep } else { JsonError::Malformed(text) }
+    if text.starts_with("recursion limit exceeded") {
+        JsonError::TooDeep
+    } else {
+        JsonError::Malformed(text)
+    }
 }
 
 /// A path that is only written out when a duplicate is found.
@@ -83,7 +90,9 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
+        Number::from_f64(value)
+            .map(Value::Number)
+            .ok_or_else(|| E::custom("number out of range"))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
@@ -102,7 +111,10 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let mut list = Vec::new();
         while let Some(item) = {
             let path = Path::Item(&self.path, list.len());
-            items.next_element_seed(Seed { path, duplicates: self.duplicates })?
+            items.next_element_seed(Seed {
+                path,
+                duplicates: self.duplicates,
+            })?
         } {
             list.push(item);
         }
@@ -113,7 +125,10 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let mut fields = Map::new();
         while let Some(name) = entries.next_key::<String>()? {
             let path = Path::Field(&self.path, &name);
-            let value = entries.next_value_seed(Seed { path, duplicates: self.duplicates })?;
+            let value = entries.next_value_seed(Seed {
+                path,
+                duplicates: self.duplicates,
+            })?;
             if fields.contains_key(&name) {
                 let path = path.to_string();
                 let mut duplicates = self.duplicates.try_borrow_mut().map_err(A::Error::custom)?;

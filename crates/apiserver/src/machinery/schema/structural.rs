@@ -46,21 +46,44 @@ fn check(schema: &Value, path: &str, place: Place, depth: usize, errors: &mut Ve
     check_list_type(schema, path, errors);
     let junctors_at = |name: &str| child(path, name);
     for name in ["allOf", "anyOf", "oneOf"] {
-        for (position, part) in schema.get(name).and_then(Value::as_array).into_iter().flatten().enumerate() {
+        for (position, part) in schema
+            .get(name)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .enumerate()
+        {
             check_value_validation(schema, part, &index(&junctors_at(name), position), depth + 1, errors);
         }
     }
     if let Some(not) = schema.get("not") {
         check_value_validation(schema, not, &junctors_at("not"), depth + 1, errors);
     }
-    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        check(property, &key(&child(path, "properties"), name), Place::Field, depth + 1, errors);
+    for (name, property) in schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        check(
+            property,
+            &key(&child(path, "properties"), name),
+            Place::Field,
+            depth + 1,
+            errors,
+        );
     }
     if let Some(items) = schema.get("items") {
         check(items, &child(path, "items"), Place::Item, depth + 1, errors);
     }
     if let Some(additional @ Value::Object(_)) = schema.get("additionalProperties") {
-        check(additional, &child(path, "additionalProperties"), Place::Field, depth + 1, errors);
+        check(
+            additional,
+            &child(path, "additionalProperties"),
+            Place::Field,
+            depth + 1,
+            errors,
+        );
     }
 }
 
@@ -71,10 +94,16 @@ fn check_type(schema: &Map<String, Value>, path: &str, place: Place, errors: &mu
     match (kind, place) {
         ("", Place::Root) => errors.push(FieldError::required(at.clone(), "must not be empty at the root")),
         ("", Place::Item) if !untyped => {
-            errors.push(FieldError::required(at.clone(), "must not be empty for specified array items"));
+            errors.push(FieldError::required(
+                at.clone(),
+                "must not be empty for specified array items",
+            ));
         }
         ("", Place::Field) if !untyped => {
-            errors.push(FieldError::required(at.clone(), "must not be empty for specified object fields"));
+            errors.push(FieldError::required(
+                at.clone(),
+                "must not be empty for specified object fields",
+            ));
         }
         ("", _) => {}
         ("object" | "array" | "string" | "integer" | "number" | "boolean", _) => {
@@ -91,8 +120,13 @@ fn check_type(schema: &Map<String, Value>, path: &str, place: Place, errors: &mu
         errors.push(FieldError::required(child(path, "items"), "must be specified"));
     }
     for name in ["kind", "apiVersion"] {
-        let property = schema.get("properties").and_then(|all| all.get(name)).filter(|_| place == Place::Root);
-        let found = property.and_then(|property| property.get("type")).and_then(Value::as_str);
+        let property = schema
+            .get("properties")
+            .and_then(|all| all.get(name))
+            .filter(|_| place == Place::Root);
+        let found = property
+            .and_then(|property| property.get("type"))
+            .and_then(Value::as_str);
         if let Some(found) = found.filter(|found| *found != "string") {
             let at = child(&key(&child(path, "properties"), name), "type");
             errors.push(FieldError::invalid(at, found, "must be string"));
@@ -102,8 +136,13 @@ fn check_type(schema: &Map<String, Value>, path: &str, place: Place, errors: &mu
 
 fn check_extensions(schema: &Map<String, Value>, path: &str, place: Place, errors: &mut Vec<FieldError>) {
     let kind = text(schema, "type");
-    let has_properties = schema.get("properties").and_then(Value::as_object).is_some_and(|all| !all.is_empty());
-    let additional = schema.get("additionalProperties").is_some_and(|value| *value != Value::Bool(false));
+    let has_properties = schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .is_some_and(|all| !all.is_empty());
+    let additional = schema
+        .get("additionalProperties")
+        .is_some_and(|value| *value != Value::Bool(false));
     if flag(schema, "x-kubernetes-embedded-resource") {
         let words = "must be object if x-kubernetes-embedded-resource is true";
         match kind {
@@ -127,17 +166,34 @@ fn check_extensions(schema: &Map<String, Value>, path: &str, place: Place, error
     }
     if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
         let words = "must be true or undefined";
-        errors.push(FieldError::invalid(child(path, "x-kubernetes-preserve-unknown-fields"), false, words));
+        errors.push(FieldError::invalid(
+            child(path, "x-kubernetes-preserve-unknown-fields"),
+            false,
+            words,
+        ));
     }
     let at = child(path, "additionalProperties");
     if additional && place == Place::Root {
         errors.push(FieldError::forbidden(at, "must not be used at the root"));
     } else if additional && has_properties {
-        errors.push(FieldError::forbidden(at, "additionalProperties and properties are mutual exclusive"));
+        errors.push(FieldError::forbidden(
+            at,
+            "additionalProperties and properties are mutual exclusive",
+        ));
     }
-    for name in ["$ref", "definitions", "dependencies", "patternProperties", "id", "deprecated"] {
+    for name in [
+        "$ref",
+        "definitions",
+        "dependencies",
+        "patternProperties",
+        "id",
+        "deprecated",
+    ] {
         if schema.contains_key(name) {
-            errors.push(FieldError::forbidden(child(path, name), format!("{name} is not supported")));
+            errors.push(FieldError::forbidden(
+                child(path, name),
+                format!("{name} is not supported"),
+            ));
         }
     }
     if flag(schema, "uniqueItems") {
@@ -155,7 +211,9 @@ fn check_pattern(schema: &Map<String, Value>, path: &str, errors: &mut Vec<Field
 }
 
 fn check_list_type(schema: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
-    let Some(list_type) = schema.get("x-kubernetes-list-type").and_then(Value::as_str) else { return };
+    let Some(list_type) = schema.get("x-kubernetes-list-type").and_then(Value::as_str) else {
+        return;
+    };
     let at = child(path, "x-kubernetes-list-type");
     if text(schema, "type") != "array" {
         let words = "must be array if x-kubernetes-list-type is specified";
@@ -201,35 +259,72 @@ fn check_value_validation(
     }
     let int_or_string = flag(outer, "x-kubernetes-int-or-string");
     if schema.contains_key("type") && !int_or_string {
-        errors.push(FieldError::forbidden(child(path, "type"), "must be empty to be structural"));
+        errors.push(FieldError::forbidden(
+            child(path, "type"),
+            "must be empty to be structural",
+        ));
     }
-    let undefined = ["additionalProperties", "default", "x-kubernetes-list-type", "x-kubernetes-map-type"];
-    let empty = ["title", "description", "x-kubernetes-list-map-keys", "x-kubernetes-validations"];
+    let undefined = [
+        "additionalProperties",
+        "default",
+        "x-kubernetes-list-type",
+        "x-kubernetes-map-type",
+    ];
+    let empty = [
+        "title",
+        "description",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-validations",
+    ];
     let unset = [
         "nullable",
         "x-kubernetes-preserve-unknown-fields",
         "x-kubernetes-embedded-resource",
         "x-kubernetes-int-or-string",
     ];
-    let rules = [(&undefined[..], "undefined"), (&empty[..], "empty"), (&unset[..], "false")];
+    let rules = [
+        (&undefined[..], "undefined"),
+        (&empty[..], "empty"),
+        (&unset[..], "false"),
+    ];
     for (names, word) in rules {
         for name in names.iter().filter(|name| schema.contains_key(**name)) {
-            errors.push(FieldError::forbidden(child(path, name), format!("must be {word} to be structural")));
+            errors.push(FieldError::forbidden(
+                child(path, name),
+                format!("must be {word} to be structural"),
+            ));
         }
     }
     check_pattern(schema, path, errors);
-    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+    for (name, property) in schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
         let at = key(&child(path, "properties"), name);
         let empty = Map::new();
-        let shape = outer.get("properties").and_then(|all| all.get(name)).and_then(Value::as_object);
+        let shape = outer
+            .get("properties")
+            .and_then(|all| all.get(name))
+            .and_then(Value::as_object);
         if shape.is_none() && !flag(outer, "x-kubernetes-preserve-unknown-fields") {
             let trimmed = at.clone();
-            errors.push(FieldError::required(trimmed, "must be defined outside of the value validation as well"));
+            errors.push(FieldError::required(
+                trimmed,
+                "must be defined outside of the value validation as well",
+            ));
         }
         check_value_validation(shape.unwrap_or(&empty), property, &at, depth + 1, errors);
     }
     for name in ["allOf", "anyOf", "oneOf"] {
-        for (position, part) in schema.get(name).and_then(Value::as_array).into_iter().flatten().enumerate() {
+        for (position, part) in schema
+            .get(name)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .enumerate()
+        {
             check_value_validation(outer, part, &index(&child(path, name), position), depth + 1, errors);
         }
     }

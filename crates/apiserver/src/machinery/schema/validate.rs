@@ -131,7 +131,9 @@ impl Schema {
             match results.iter().filter(|result| result.is_ok()).count() {
                 1 => {}
                 0 => {
-                    errors.push(complain("must validate one and only one schema (oneOf). Found none valid"));
+                    errors.push(complain(
+                        "must validate one and only one schema (oneOf). Found none valid",
+                    ));
                     errors.extend(fewest_errors(results));
                 }
                 found => errors.push(complain(&format!(
@@ -151,7 +153,11 @@ impl Schema {
 }
 
 fn fewest_errors(results: Vec<Result<(), Vec<FieldError>>>) -> Vec<FieldError> {
-    results.into_iter().filter_map(Result::err).min_by_key(Vec::len).unwrap_or_default()
+    results
+        .into_iter()
+        .filter_map(Result::err)
+        .min_by_key(Vec::len)
+        .unwrap_or_default()
 }
 
 fn check_unique(entries: Vec<Value>, path: &str, errors: &mut Vec<FieldError>) {
@@ -218,9 +224,17 @@ fn check_string(node: &Node, text: &str, path: &str, errors: &mut Vec<FieldError
         errors.push(FieldError::invalid(path, text, words));
     }
     if let Some(pattern) = limits.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
-        errors.push(FieldError::invalid(path, text, format!("{path} in body should match '{pattern}'")));
+        errors.push(FieldError::invalid(
+            path,
+            text,
+            format!("{path} in body should match '{pattern}'"),
+        ));
     }
-    if let Some(format) = node.format.as_deref().filter(|format| !values::has_format(text, format)) {
+    if let Some(format) = node
+        .format
+        .as_deref()
+        .filter(|format| !values::has_format(text, format))
+    {
         let words = format!("{path} in body must be of type {format}: {text:?}");
         errors.push(FieldError::type_invalid(path, text, words));
     }
@@ -230,18 +244,30 @@ fn check_number(node: &Node, number: &serde_json::Number, path: &str, errors: &m
     let limits = &node.limits;
     let have = number.as_f64().unwrap_or(f64::NAN);
     let mut complain = |words: String| {
-        errors.push(FieldError::invalid(path, Value::Number(number.clone()), format!("{path} in body {words}")));
+        errors.push(FieldError::invalid(
+            path,
+            Value::Number(number.clone()),
+            format!("{path} in body {words}"),
+        ));
     };
     if let Some((limit, exclusive)) = limits.minimum
         && (have < limit || exclusive && have <= limit)
     {
-        let words = if exclusive { "should be greater than" } else { "should be greater than or equal to" };
+        let words = if exclusive {
+            "should be greater than"
+        } else {
+            "should be greater than or equal to"
+        };
         complain(format!("{words} {limit}"));
     }
     if let Some((limit, exclusive)) = limits.maximum
         && (have > limit || exclusive && have >= limit)
     {
-        let words = if exclusive { "should be less than" } else { "should be less than or equal to" };
+        let words = if exclusive {
+            "should be less than"
+        } else {
+            "should be less than or equal to"
+        };
         complain(format!("{words} {limit}"));
     }
     if let Some(factor) = limits.multiple_of {

@@ -59,12 +59,16 @@ pub(super) fn has_format(text: &str, format: &str) -> bool {
         "date" => text.parse::<jiff::civil::Date>().is_ok() && text.len() == 10,
         "byte" => {
             use base64::Engine as _;
-            base64::engine::general_purpose::STANDARD.decode(text.replace(['\r', '\n'], "")).is_ok()
+            base64::engine::general_purpose::STANDARD
+                .decode(text.replace(['\r', '\n'], ""))
+                .is_ok()
         }
         "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "uuid" => is_uuid(text),
-        "email" => text.split_once('@').is_some_and(|(name, host)| !name.is_empty() && !host.is_empty()),
+        "email" => text
+            .split_once('@')
+            .is_some_and(|(name, host)| !name.is_empty() && !host.is_empty()),
         "hostname" => !text.is_empty() && text.len() <= 255 && !text.contains(|sign: char| sign.is_whitespace()),
         _ => true,
     }
@@ -74,5 +78,8 @@ fn is_uuid(text: &str) -> bool {
     let groups: Vec<&str> = text.split('-').collect();
     let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
     let shaped = lengths == [8, 4, 4, 4, 12] || lengths == [32];
-    shaped && groups.iter().all(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    shaped
+        && groups
+            .iter()
+            .all(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }

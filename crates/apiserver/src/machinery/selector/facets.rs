@@ -127,7 +127,9 @@ pub fn facets(resource: &str, body: &[u8]) -> (Pairs, Pairs) {
     match resource {
         "pods" => serde_json::from_slice::<Pod>(body).map(pod),
         "events" | "events.events.k8s.io" => serde_json::from_slice::<Event>(body).map(event),
-        "secrets" | "nodes" | "namespaces" => serde_json::from_slice::<Small>(body).map(|object| small(resource, object)),
+        "secrets" | "nodes" | "namespaces" => {
+            serde_json::from_slice::<Small>(body).map(|object| small(resource, object))
+        }
         _ => serde_json::from_slice::<Plain>(body).map(|object| (labels(object.metadata), Pairs::new())),
     }
     .unwrap_or_default()
@@ -136,7 +138,9 @@ pub fn facets(resource: &str, body: &[u8]) -> (Pairs, Pairs) {
 /// Like [`facets`] for a custom resource whose definition has `selectableFields` (paths without the leading dot).
 pub fn facets_of_paths(paths: &[&str], body: &[u8]) -> (Pairs, Pairs) {
     let (labels, _) = facets("", body);
-    let Ok(object) = serde_json::from_slice::<Value>(body) else { return (labels, Pairs::new()) };
+    let Ok(object) = serde_json::from_slice::<Value>(body) else {
+        return (labels, Pairs::new());
+    };
     let mut fields = Pairs::new();
     for path in paths {
         let found = path.split('.').try_fold(&object, |value, step| value.get(step));
@@ -152,14 +156,23 @@ pub fn facets_of_paths(paths: &[&str], body: &[u8]) -> (Pairs, Pairs) {
 }
 
 fn labels(meta: Meta<'_>) -> Pairs {
-    meta.labels.unwrap_or_default().into_iter().map(|(key, value)| (key.into_owned(), value.into_owned())).collect()
+    meta.labels
+        .unwrap_or_default()
+        .into_iter()
+        .map(|(key, value)| (key.into_owned(), value.into_owned()))
+        .collect()
 }
 
 /// Keeps what has a value; the array is written in order of path.
 fn fields<const N: usize>(candidates: [(&str, Text<'_>); N]) -> Pairs {
     debug_assert!(candidates.is_sorted_by(|left, right| left.0 < right.0));
-    let present = candidates.into_iter().filter_map(|(path, value)| value.map(|value| (path, value)));
-    present.filter(|(_, value)| !value.is_empty()).map(|(path, value)| (path.to_owned(), value.into_owned())).collect()
+    let present = candidates
+        .into_iter()
+        .filter_map(|(path, value)| value.map(|value| (path, value)));
+    present
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(path, value)| (path.to_owned(), value.into_owned()))
+        .collect()
 }
 
 fn pod(pod: Pod<'_>) -> (Pairs, Pairs) {
@@ -179,7 +192,11 @@ fn pod(pod: Pod<'_>) -> (Pairs, Pairs) {
 fn event(event: Event<'_>) -> (Pairs, Pairs) {
     let object = event.involved_object;
     // As in Kubernetes, `source` falls back on the reporting component.
-    let source = event.source.component.filter(|text| !text.is_empty()).or_else(|| event.reporting_component.clone());
+    let source = event
+        .source
+        .component
+        .filter(|text| !text.is_empty())
+        .or_else(|| event.reporting_component.clone());
     let selected = fields([
         ("involvedObject.apiVersion", object.api_version),
         ("involvedObject.fieldPath", object.field_path),
@@ -199,7 +216,10 @@ fn event(event: Event<'_>) -> (Pairs, Pairs) {
 fn small(resource: &str, object: Small<'_>) -> (Pairs, Pairs) {
     let selected = match resource {
         "secrets" => fields([("type", object.kind)]),
-        "nodes" => fields([("spec.unschedulable", flag(object.spec.and_then(|spec| spec.unschedulable)))]),
+        "nodes" => fields([(
+            "spec.unschedulable",
+            flag(object.spec.and_then(|spec| spec.unschedulable)),
+        )]),
         _ => fields([("status.phase", object.status.and_then(|status| status.phase))]),
     };
     (labels(object.metadata), selected)

@@ -65,9 +65,10 @@ impl FieldSelector {
             if part.is_empty() {
                 continue;
             }
-            terms.push(term(part).ok_or_else(|| {
-                SelectorError(format!("invalid selector: '{text}'; can't understand '{part}'"))
-            })??);
+            terms
+                .push(term(part).ok_or_else(|| {
+                    SelectorError(format!("invalid selector: '{text}'; can't understand '{part}'"))
+                })??);
         }
         Ok(Self { terms })
     }
@@ -81,7 +82,7 @@ impl FieldSelector {
                 if let Some(rest) = term.path.strip_prefix("regarding.") {
                     term.path = format!("involvedObject.{rest}");
                 } else if term.path == "reportingController" {
-                    term.path = "reportingComponent".to_owned();
+                    "reportingComponent".clone_into(&mut term.path);
                 }
             }
             let path = term.path.as_str();
@@ -148,9 +149,18 @@ fn term(part: &str) -> Option<Result<FieldTerm, SelectorError>> {
     let (equal, value) = if let Some(value) = rest.strip_prefix("!=") {
         (false, value)
     } else {
-        (true, rest.strip_prefix("==").or_else(|| rest.strip_prefix('=')).unwrap_or(rest))
+        (
+            true,
+            rest.strip_prefix("==")
+                .or_else(|| rest.strip_prefix('='))
+                .unwrap_or(rest),
+        )
     };
-    Some(unescape(value).map(|value| FieldTerm { path: path.to_owned(), equal, value }))
+    Some(unescape(value).map(|value| FieldTerm {
+        path: path.to_owned(),
+        equal,
+        value,
+    }))
 }
 
 fn unescape(text: &str) -> Result<String, SelectorError> {
@@ -162,11 +172,16 @@ fn unescape(text: &str) -> Result<String, SelectorError> {
                 Some(next @ ('\\' | ',' | '=')) => value.push(next),
                 other => {
                     let sequence: String = std::iter::once('\\').chain(other).collect();
-                    return Err(SelectorError(format!("invalid field selector: invalid escape sequence: {sequence}")));
+                    return Err(SelectorError(format!(
+                        "invalid field selector: invalid escape sequence: {sequence}"
+                    )));
                 }
             },
             ',' | '=' => {
-                let message = format!("invalid field selector: unescaped character in value: {}", letter as u32);
+                let message = format!(
+                    "invalid field selector: unescaped character in value: {}",
+                    letter as u32
+                );
                 return Err(SelectorError(message));
             }
             other => value.push(other),

@@ -46,24 +46,42 @@ pub struct LabelSelector {
 impl LabelSelector {
     /// Reads the text form of the `labelSelector` query parameter.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
-        Parser { tokens: tokens(text), position: 0 }.selector()
+        Parser {
+            tokens: tokens(text),
+            position: 0,
+        }
+        .selector()
     }
 
     /// Reads a `metav1.LabelSelector` object (`matchLabels`, `matchExpressions`); an empty one selects everything.
     pub fn from_object(object: &Value) -> Result<Self, SelectorError> {
         let mut requirements = Vec::new();
-        for (name, value) in object.get("matchLabels").and_then(Value::as_object).into_iter().flatten() {
+        for (name, value) in object
+            .get("matchLabels")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
             let value = value.as_str().unwrap_or_default().to_owned();
             requirements.push(requirement(name.clone(), Operator::In, BTreeSet::from([value]), "=")?);
         }
-        for entry in object.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
+        for entry in object
+            .get("matchExpressions")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
             let text = |field| entry.get(field).and_then(Value::as_str).unwrap_or_default();
             let operator = match text("operator") {
                 "In" => Operator::In,
                 "NotIn" => Operator::NotIn,
                 "Exists" => Operator::Exists,
                 "DoesNotExist" => Operator::DoesNotExist,
-                other => return Err(SelectorError(format!("{other:?} is not a valid label selector operator"))),
+                other => {
+                    return Err(SelectorError(format!(
+                        "{other:?} is not a valid label selector operator"
+                    )));
+                }
             };
             let values = entry.get("values").and_then(Value::as_array).into_iter().flatten();
             let values = values.filter_map(|value| value.as_str().map(str::to_owned)).collect();
@@ -79,7 +97,9 @@ impl LabelSelector {
 
     /// Whether labels, sorted by key, satisfy every requirement.
     pub fn matches<K: AsRef<str>, V: AsRef<str>>(&self, labels: &[(K, V)]) -> bool {
-        self.requirements.iter().all(|requirement| requirement.matches(lookup(labels, &requirement.key)))
+        self.requirements
+            .iter()
+            .all(|requirement| requirement.matches(lookup(labels, &requirement.key)))
     }
 }
 
@@ -117,13 +137,25 @@ fn requirement(
     let list = || Value::from(values.iter().cloned().collect::<Vec<_>>());
     match operator {
         Operator::In | Operator::NotIn if values.is_empty() && matches!(sign, "in" | "notin") => {
-            wrong.push(FieldError::invalid("values", list(), "for 'in', 'notin' operators, values set can't be empty"));
+            wrong.push(FieldError::invalid(
+                "values",
+                list(),
+                "for 'in', 'notin' operators, values set can't be empty",
+            ));
         }
         Operator::Exists | Operator::DoesNotExist if !values.is_empty() => {
-            wrong.push(FieldError::invalid("values", list(), "values set must be empty for exists and does not exist"));
+            wrong.push(FieldError::invalid(
+                "values",
+                list(),
+                "values set must be empty for exists and does not exist",
+            ));
         }
         Operator::GreaterThan | Operator::LessThan => {
-            for (position, value) in values.iter().enumerate().filter(|(_, value)| value.parse::<i64>().is_err()) {
+            for (position, value) in values
+                .iter()
+                .enumerate()
+                .filter(|(_, value)| value.parse::<i64>().is_err())
+            {
                 let words = "for 'Gt', 'Lt' operators, the value must be an integer";
                 wrong.push(FieldError::invalid(index("values", position), value.clone(), words));
             }
@@ -138,7 +170,11 @@ fn requirement(
         }
     }
     if wrong.is_empty() {
-        Ok(LabelRequirement { key: name, operator, values })
+        Ok(LabelRequirement {
+            key: name,
+            operator,
+            values,
+        })
     } else {
         Err(SelectorError(crate::machinery::field_error::aggregate(&wrong)))
     }
@@ -175,12 +211,18 @@ fn tokens(text: &str) -> Vec<Token> {
                 word.push('=');
                 letters.next();
             }
-            found.push(Token { kind: Kind::Sign, text: word });
+            found.push(Token {
+                kind: Kind::Sign,
+                text: word,
+            });
         } else {
             while let Some(next) = letters.next_if(|next| !is_sign(*next) && !next.is_ascii_whitespace()) {
                 word.push(next);
             }
-            found.push(Token { kind: Kind::Word, text: word });
+            found.push(Token {
+                kind: Kind::Word,
+                text: word,
+            });
         }
     }
     found
@@ -197,7 +239,10 @@ fn expected<T>(found: &Token, wanted: &str) -> Result<T, SelectorError> {
 
 impl Parser {
     fn peek(&self) -> Token {
-        self.tokens.get(self.position).cloned().unwrap_or(Token { kind: Kind::End, text: String::new() })
+        self.tokens.get(self.position).cloned().unwrap_or(Token {
+            kind: Kind::End,
+            text: String::new(),
+        })
     }
 
     fn next(&mut self) -> Token {
@@ -221,8 +266,9 @@ impl Parser {
             if self.peek().kind != Kind::Word && !self.next_is("!") {
                 return expected(&self.peek(), "!, identifier, or 'end of string'");
             }
-            let requirement =
-                self.term().map_err(|error| SelectorError(format!("unable to parse requirement: {error}")))?;
+            let requirement = self
+                .term()
+                .map_err(|error| SelectorError(format!("unable to parse requirement: {error}")))?;
             requirements.push(requirement);
             if self.peek().kind == Kind::End {
                 break;
@@ -267,7 +313,11 @@ impl Parser {
             "<" => Operator::LessThan,
             _ => return expected(&sign, "in, notin, =, ==, !=, gt, lt"),
         };
-        let values = if sign.kind == Kind::Word { self.set()? } else { BTreeSet::from([self.value()?]) };
+        let values = if sign.kind == Kind::Word {
+            self.set()?
+        } else {
+            BTreeSet::from([self.value()?])
+        };
         requirement(name.text, operator, values, &sign.text)
     }
 
@@ -276,7 +326,11 @@ impl Parser {
             return Ok(String::new());
         }
         let token = self.next();
-        if token.kind == Kind::Word { Ok(token.text) } else { expected(&token, "identifier") }
+        if token.kind == Kind::Word {
+            Ok(token.text)
+        } else {
+            expected(&token, "identifier")
+        }
     }
 
     fn set(&mut self) -> Result<BTreeSet<String>, SelectorError> {

@@ -20,7 +20,11 @@ pub(super) fn none_if_empty(text: &str) -> Value {
 
 /// The list at a pointer; empty if there is none.
 pub(super) fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
-    object.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    object
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 /// How many entries the map or list at a pointer has.
@@ -65,7 +69,11 @@ pub(super) fn since(time: &str, now: Timestamp) -> String {
 /// Seconds as kubectl writes ages: two units at most, coarser with time.
 pub fn age(seconds: i64) -> String {
     let pair = |whole: i64, unit: &str, rest: i64, small: &str| {
-        if rest == 0 { format!("{whole}{unit}") } else { format!("{whole}{unit}{rest}{small}") }
+        if rest == 0 {
+            format!("{whole}{unit}")
+        } else {
+            format!("{whole}{unit}{rest}{small}")
+        }
     };
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     let (days, years) = (hours / 24, hours / 24 / 365);
@@ -86,7 +94,9 @@ pub fn age(seconds: i64) -> String {
 
 /// The cell of a custom column: what its path found, in the column's type; null if nothing.
 pub(super) fn custom(found: &[&Value], kind: &str, now: Timestamp) -> Value {
-    let Some(first) = found.first().filter(|value| !value.is_null()) else { return Value::Null };
+    let Some(first) = found.first().filter(|value| !value.is_null()) else {
+        return Value::Null;
+    };
     match kind {
         "integer" => match first {
             Value::Number(number) => number

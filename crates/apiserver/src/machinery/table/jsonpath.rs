@@ -28,9 +28,15 @@ pub struct JsonPath(Vec<Step>);
 impl JsonPath {
     /// Reads `.spec.x`, `{.spec.x}` or `spec.x`.
     pub fn parse(text: &str) -> Result<Self, JsonPathError> {
-        let inner = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(text);
+        let inner = text
+            .strip_prefix('{')
+            .and_then(|rest| rest.strip_suffix('}'))
+            .unwrap_or(text);
         let inner = inner.strip_prefix('$').unwrap_or(inner);
-        steps(inner).map(Self).map_err(|reason| JsonPathError { path: text.to_owned(), reason })
+        steps(inner).map(Self).map_err(|reason| JsonPathError {
+            path: text.to_owned(),
+            reason,
+        })
     }
 
     /// Everything that the path leads to.
@@ -40,7 +46,9 @@ impl JsonPath {
 }
 
 fn walk<'a>(steps: &[Step], start: Vec<&'a Value>) -> Vec<&'a Value> {
-    steps.iter().fold(start, |found, step| found.into_iter().flat_map(|value| apply(step, value)).collect())
+    steps.iter().fold(start, |found, step| {
+        found.into_iter().flat_map(|value| apply(step, value)).collect()
+    })
 }
 
 fn apply<'a>(step: &Step, value: &'a Value) -> Vec<&'a Value> {
@@ -53,16 +61,33 @@ fn apply<'a>(step: &Step, value: &'a Value) -> Vec<&'a Value> {
         Step::Field(name) => value.get(name).into_iter().collect(),
         Step::All => children(),
         Step::Index(index) => {
-            let Some(items) = value.as_array() else { return Vec::new() };
+            let Some(items) = value.as_array() else {
+                return Vec::new();
+            };
             let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
-            let position = if *index < 0 { index.saturating_add(length) } else { *index };
-            usize::try_from(position).ok().and_then(|position| items.get(position)).into_iter().collect()
+            let position = if *index < 0 {
+                index.saturating_add(length)
+            } else {
+                *index
+            };
+            usize::try_from(position)
+                .ok()
+                .and_then(|position| items.get(position))
+                .into_iter()
+                .collect()
         }
-        Step::Filter { path, equal, value: wanted } => {
+        Step::Filter {
+            path,
+            equal,
+            value: wanted,
+        } => {
             let holds = |item: &&Value| walk(path, vec![item]).iter().any(|found| (*found == wanted) == *equal);
             children().into_iter().filter(holds).collect()
         }
-        Step::Exists(path) => children().into_iter().filter(|item| !walk(path, vec![item]).is_empty()).collect(),
+        Step::Exists(path) => children()
+            .into_iter()
+            .filter(|item| !walk(path, vec![item]).is_empty())
+            .collect(),
     }
 }
 
@@ -112,7 +137,6 @@ fn closing(text: &str) -> Option<usize> {
     for (at, letter) in text.char_indices() {
         match (quoted, letter) {
             (Some(open), letter) if letter == open => quoted = None,
-            (Some(_), _) => {}
             (None, '\'' | '"') => quoted = Some(letter),
             (None, '[') => depth += 1,
             (None, ']') => {
@@ -121,14 +145,16 @@ fn closing(text: &str) -> Option<usize> {
                     return Some(at);
                 }
             }
-            (None, _) => {}
+            _ => {}
         }
     }
     None
 }
 
 fn unquote(text: &str) -> Option<String> {
-    let inner = ['\'', '"'].iter().find_map(|quote| text.strip_prefix(*quote)?.strip_suffix(*quote))?;
+    let inner = ['\'', '"']
+        .iter()
+        .find_map(|quote| text.strip_prefix(*quote)?.strip_suffix(*quote))?;
     Some(inner.replace('\\', ""))
 }
 
@@ -148,7 +174,11 @@ fn bracket(text: &str) -> Result<Step, &'static str> {
 
 fn condition(text: &str) -> Result<Step, &'static str> {
     let path_of = |side: &str| steps(side.trim().strip_prefix('@').ok_or("a filter must begin with @")?);
-    let (sign, equal) = if text.contains("!=") { ("!=", false) } else { ("==", true) };
+    let (sign, equal) = if text.contains("!=") {
+        ("!=", false)
+    } else {
+        ("==", true)
+    };
     let Some((left, right)) = text.split_once(sign) else {
         return path_of(text).map(Step::Exists);
     };
@@ -157,5 +187,9 @@ fn condition(text: &str) -> Result<Step, &'static str> {
         Some(word) => Value::String(word),
         None => serde_json::from_str(right).map_err(|_| "a filter must compare with a literal")?,
     };
-    Ok(Step::Filter { path: path_of(left)?, equal, value })
+    Ok(Step::Filter {
+        path: path_of(left)?,
+        equal,
+        value,
+    })
 }

@@ -37,7 +37,9 @@ pub(super) fn node(node: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn node_status(node: &Value) -> String {
-    let ready = list(node, "/status/conditions").iter().find(|condition| text(condition, "/type") == "Ready");
+    let ready = list(node, "/status/conditions")
+        .iter()
+        .find(|condition| text(condition, "/type") == "Ready");
     let mut status = match ready.map(|condition| text(condition, "/status")) {
         Some("True") => "Ready",
         Some(_) => "NotReady",
@@ -65,12 +67,21 @@ fn node_roles(node: &Value) -> Value {
 }
 
 fn node_address(node: &Value, kind: &str) -> Value {
-    let found = list(node, "/status/addresses").iter().find(|address| text(address, "/type") == kind);
+    let found = list(node, "/status/addresses")
+        .iter()
+        .find(|address| text(address, "/type") == kind);
     found.map_or_else(|| Value::from("<none>"), |address| or_none(address, "/address"))
 }
 
-pub(super) const SERVICE_HEADS: &[&str] =
-    &["Name!", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "Selector+"];
+pub(super) const SERVICE_HEADS: &[&str] = &[
+    "Name!",
+    "Type",
+    "Cluster-IP",
+    "External-IP",
+    "Port(s)",
+    "Age",
+    "Selector+",
+];
 
 pub(super) fn service(service: &Value, now: Timestamp) -> Vec<Value> {
     vec![
@@ -78,7 +89,13 @@ pub(super) fn service(service: &Value, now: Timestamp) -> Vec<Value> {
         Value::from(text(service, "/spec/type")),
         or_none(service, "/spec/clusterIP"),
         Value::from(external_ip(service)),
-        none_if_empty(&list(service, "/spec/ports").iter().map(service_port).collect::<Vec<_>>().join(",")),
+        none_if_empty(
+            &list(service, "/spec/ports")
+                .iter()
+                .map(service_port)
+                .collect::<Vec<_>>()
+                .join(","),
+        ),
         object_age(service, now),
         pairs(service.pointer("/spec/selector")),
     ]
@@ -86,7 +103,13 @@ pub(super) fn service(service: &Value, now: Timestamp) -> Vec<Value> {
 
 fn external_ip(service: &Value) -> String {
     let given: Vec<String> = list(service, "/spec/externalIPs").iter().map(plain).collect();
-    let or_none = |words: Vec<String>| if words.is_empty() { "<none>".to_owned() } else { words.join(",") };
+    let or_none = |words: Vec<String>| {
+        if words.is_empty() {
+            "<none>".to_owned()
+        } else {
+            words.join(",")
+        }
+    };
     match text(service, "/spec/type") {
         "ExternalName" => text(service, "/spec/externalName").to_owned(),
         "LoadBalancer" => {
@@ -96,7 +119,11 @@ fn external_ip(service: &Value) -> String {
                 ip => ip.to_owned(),
             };
             let all: Vec<String> = ingress.map(address).chain(given).collect();
-            if all.is_empty() { "<pending>".to_owned() } else { all.join(",") }
+            if all.is_empty() {
+                "<pending>".to_owned()
+            } else {
+                all.join(",")
+            }
         }
         _ => or_none(given),
     }
@@ -127,6 +154,10 @@ pub(super) fn endpoints(endpoints: &Value, now: Timestamp) -> Vec<Value> {
         }
     }
     let shown = found.iter().take(3).cloned().collect::<Vec<_>>().join(",");
-    let cell = if found.len() > 3 { format!("{shown} + {} more...", found.len() - 3) } else { shown };
+    let cell = if found.len() > 3 {
+        format!("{shown} + {} more...", found.len() - 3)
+    } else {
+        shown
+    };
     vec![name(endpoints), none_if_empty(&cell), object_age(endpoints, now)]
 }

@@ -4,8 +4,17 @@ use super::cells::{list, name, none_if_empty, object_age, or_none, since, text};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-pub(super) const HEADS: &[&str] =
-    &["Name!", "Ready", "Status", "Restarts", "Age", "IP+", "Node+", "Nominated Node+", "Readiness Gates+"];
+pub(super) const HEADS: &[&str] = &[
+    "Name!",
+    "Ready",
+    "Status",
+    "Restarts",
+    "Age",
+    "IP+",
+    "Node+",
+    "Nominated Node+",
+    "Readiness Gates+",
+];
 
 /// What the containers' statuses add up to.
 struct Summary {
@@ -54,7 +63,9 @@ fn ip(pod: &Value) -> Value {
 }
 
 fn condition<'a>(pod: &'a Value, kind: &str) -> Option<&'a Value> {
-    list(pod, "/status/conditions").iter().find(|condition| text(condition, "/type") == kind)
+    list(pod, "/status/conditions")
+        .iter()
+        .find(|condition| text(condition, "/type") == kind)
 }
 
 fn readiness_gates(pod: &Value) -> Value {
@@ -93,15 +104,27 @@ fn is_sidecar(pod: &Value, container: &str) -> bool {
 }
 
 fn summarise(pod: &Value) -> Summary {
-    let mut summary = Summary { status: first_status(pod), ready: 0, total: 0, restarts: 0, last_restart: None };
+    let mut summary = Summary {
+        status: first_status(pod),
+        ready: 0,
+        total: 0,
+        restarts: 0,
+        last_restart: None,
+    };
     let init = list(pod, "/spec/initContainers");
-    let sidecars = init.iter().filter(|container| text(container, "/restartPolicy") == "Always").count();
+    let sidecars = init
+        .iter()
+        .filter(|container| text(container, "/restartPolicy") == "Always")
+        .count();
     summary.total = list(pod, "/spec/containers").len() + sidecars;
     if !initialising(pod, init.len(), &mut summary) {
         running(pod, &mut summary);
     }
     let phase = text(pod, "/status/phase");
-    if pod.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
+    if pod
+        .pointer("/metadata/deletionTimestamp")
+        .is_some_and(|time| !time.is_null())
+    {
         if text(pod, "/status/reason") == "NodeLost" {
             "Unknown".clone_into(&mut summary.status);
         } else if !matches!(phase, "Succeeded" | "Failed") {
@@ -117,7 +140,11 @@ fn first_status(pod: &Value) -> String {
         "" => text(pod, "/status/phase"),
         reason => reason,
     };
-    if gated { "SchedulingGated".to_owned() } else { status.to_owned() }
+    if gated {
+        "SchedulingGated".to_owned()
+    } else {
+        status.to_owned()
+    }
 }
 
 /// Looks at init containers; true while one of them holds the pod back.
@@ -163,6 +190,6 @@ fn running(pod: &Value, summary: &mut Summary) {
     }
     if summary.status == "Completed" && any_running {
         let ready = condition(pod, "Ready").is_some_and(|found| text(found, "/status") == "True");
-        summary.status = if ready { "Running" } else { "NotReady" }.to_owned();
+        if ready { "Running" } else { "NotReady" }.clone_into(&mut summary.status);
     }
 }

@@ -26,16 +26,25 @@ pub(super) fn of(api_version: &str, kind: &str) -> (&'static [&'static str], Row
         ("", "ResourceQuota") => (&["Name!", "Request", "Limit", "Age"], quota),
         ("" | "events.k8s.io", "Event") => (EVENT_HEADS, event),
         ("networking.k8s.io", "NetworkPolicy") => (&["Name!", "Pod-Selector", "Age"], network_policy),
-        ("scheduling.k8s.io", "PriorityClass") => {
-            (&["Name!", "Value#", "Global-Default", "Age", "PreemptionPolicy"], priority_class)
-        }
-        ("policy", "PodDisruptionBudget") => {
-            (&["Name!", "Min Available", "Max Unavailable", "Allowed Disruptions#", "Age"], disruption_budget)
-        }
+        ("scheduling.k8s.io", "PriorityClass") => (
+            &["Name!", "Value#", "Global-Default", "Age", "PreemptionPolicy"],
+            priority_class,
+        ),
+        ("policy", "PodDisruptionBudget") => (
+            &[
+                "Name!",
+                "Min Available",
+                "Max Unavailable",
+                "Allowed Disruptions#",
+                "Age",
+            ],
+            disruption_budget,
+        ),
         ("coordination.k8s.io", "Lease") => (&["Name!", "Holder", "Age"], lease),
-        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
-            (&["Name!", "Role", "Age", "Users+", "Groups+", "ServiceAccounts+"], binding)
-        }
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => (
+            &["Name!", "Role", "Age", "Users+", "Groups+", "ServiceAccounts+"],
+            binding,
+        ),
         ("rbac.authorization.k8s.io", "Role" | "ClusterRole")
         | ("", "LimitRange")
         | ("apiextensions.k8s.io", "CustomResourceDefinition") => (&["Name!", "Created At"], created_at),
@@ -53,7 +62,11 @@ fn created_at(object: &Value, _: Timestamp) -> Vec<Value> {
 }
 
 fn namespace(namespace: &Value, now: Timestamp) -> Vec<Value> {
-    vec![name(namespace), Value::from(text(namespace, "/status/phase")), object_age(namespace, now)]
+    vec![
+        name(namespace),
+        Value::from(text(namespace, "/status/phase")),
+        object_age(namespace, now),
+    ]
 }
 
 fn config_map(map: &Value, now: Timestamp) -> Vec<Value> {
@@ -63,21 +76,47 @@ fn config_map(map: &Value, now: Timestamp) -> Vec<Value> {
 
 fn secret(secret: &Value, now: Timestamp) -> Vec<Value> {
     let kind = text(secret, "/type");
-    vec![name(secret), Value::from(kind), Value::from(size(secret, "/data")), object_age(secret, now)]
+    vec![
+        name(secret),
+        Value::from(kind),
+        Value::from(size(secret, "/data")),
+        object_age(secret, now),
+    ]
 }
 
 fn service_account(account: &Value, now: Timestamp) -> Vec<Value> {
-    vec![name(account), Value::from(size(account, "/secrets").to_string()), object_age(account, now)]
+    vec![
+        name(account),
+        Value::from(size(account, "/secrets").to_string()),
+        object_age(account, now),
+    ]
 }
 
 fn quota(quota: &Value, now: Timestamp) -> Vec<Value> {
     let (mut requests, mut limits) = (Vec::new(), Vec::new());
-    for (resource, hard) in quota.pointer("/status/hard").and_then(Value::as_object).into_iter().flatten() {
-        let used = quota.pointer("/status/used").and_then(|used| used.get(resource)).map_or("0".to_owned(), plain);
-        let target = if resource.starts_with("limits") { &mut limits } else { &mut requests };
+    for (resource, hard) in quota
+        .pointer("/status/hard")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        let used = quota
+            .pointer("/status/used")
+            .and_then(|used| used.get(resource))
+            .map_or("0".to_owned(), plain);
+        let target = if resource.starts_with("limits") {
+            &mut limits
+        } else {
+            &mut requests
+        };
         target.push(format!("{resource}: {used}/{}", plain(hard)));
     }
-    vec![name(quota), Value::from(requests.join(", ")), Value::from(limits.join(", ")), object_age(quota, now)]
+    vec![
+        name(quota),
+        Value::from(requests.join(", ")),
+        Value::from(limits.join(", ")),
+        object_age(quota, now),
+    ]
 }
 
 const EVENT_HEADS: &[&str] = &[
@@ -100,14 +139,29 @@ fn event(event: &Value, now: Timestamp) -> Vec<Value> {
         found => found,
     };
     let created = either("/eventTime", "/metadata/creationTimestamp");
-    let or_created = |time: &str| if time.is_empty() { since(created, now) } else { since(time, now) };
+    let or_created = |time: &str| {
+        if time.is_empty() {
+            since(created, now)
+        } else {
+            since(time, now)
+        }
+    };
     let first = or_created(either("/firstTimestamp", "/deprecatedFirstTimestamp"));
     let series = text(event, "/series/lastObservedTime");
     let last_time = either("/lastTimestamp", "/deprecatedLastTimestamp");
-    let last = if series.is_empty() { or_created(last_time) } else { since(series, now) };
+    let last = if series.is_empty() {
+        or_created(last_time)
+    } else {
+        since(series, now)
+    };
     let count = ["/series/count", "/count", "/deprecatedCount"]
         .iter()
-        .find_map(|pointer| event.pointer(pointer).and_then(Value::as_i64).filter(|count| *count > 0))
+        .find_map(|pointer| {
+            event
+                .pointer(pointer)
+                .and_then(Value::as_i64)
+                .filter(|count| *count > 0)
+        })
         .unwrap_or(1);
     let kind = either("/involvedObject/kind", "/regarding/kind").to_lowercase();
     let object = match either("/involvedObject/name", "/regarding/name") {
@@ -119,7 +173,11 @@ fn event(event: &Value, now: Timestamp) -> Vec<Value> {
         found => found,
     };
     let host = either("/source/host", "/deprecatedSource/host");
-    let source = if host.is_empty() { component.to_owned() } else { format!("{component}, {host}") };
+    let source = if host.is_empty() {
+        component.to_owned()
+    } else {
+        format!("{component}, {host}")
+    };
     vec![
         Value::from(last),
         Value::from(text(event, "/type")),
@@ -135,7 +193,11 @@ fn event(event: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn network_policy(policy: &Value, now: Timestamp) -> Vec<Value> {
-    vec![name(policy), pairs(policy.pointer("/spec/podSelector/matchLabels")), object_age(policy, now)]
+    vec![
+        name(policy),
+        pairs(policy.pointer("/spec/podSelector/matchLabels")),
+        object_age(policy, now),
+    ]
 }
 
 fn priority_class(class: &Value, now: Timestamp) -> Vec<Value> {
@@ -158,19 +220,28 @@ fn disruption_budget(budget: &Value, now: Timestamp) -> Vec<Value> {
         name(budget),
         or_na("/spec/minAvailable"),
         or_na("/spec/maxUnavailable"),
-        budget.pointer("/status/disruptionsAllowed").cloned().unwrap_or_else(|| Value::from(0)),
+        budget
+            .pointer("/status/disruptionsAllowed")
+            .cloned()
+            .unwrap_or_else(|| Value::from(0)),
         object_age(budget, now),
     ]
 }
 
 fn lease(lease: &Value, now: Timestamp) -> Vec<Value> {
-    vec![name(lease), Value::from(text(lease, "/spec/holderIdentity")), object_age(lease, now)]
+    vec![
+        name(lease),
+        Value::from(text(lease, "/spec/holderIdentity")),
+        object_age(lease, now),
+    ]
 }
 
 fn binding(binding: &Value, now: Timestamp) -> Vec<Value> {
     let role = format!("{}/{}", text(binding, "/roleRef/kind"), text(binding, "/roleRef/name"));
     let subjects = |kind: &str| {
-        let of_kind = list(binding, "/subjects").iter().filter(|subject| text(subject, "/kind") == kind);
+        let of_kind = list(binding, "/subjects")
+            .iter()
+            .filter(|subject| text(subject, "/kind") == kind);
         let words = of_kind.map(|subject| match text(subject, "/namespace") {
             "" => text(subject, "/name").to_owned(),
             namespace => format!("{namespace}/{}", text(subject, "/name")),
@@ -188,5 +259,9 @@ fn binding(binding: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn webhooks(configuration: &Value, now: Timestamp) -> Vec<Value> {
-    vec![name(configuration), Value::from(size(configuration, "/webhooks")), object_age(configuration, now)]
+    vec![
+        name(configuration),
+        Value::from(size(configuration, "/webhooks")),
+        object_age(configuration, now),
+    ]
 }

@@ -52,13 +52,21 @@ pub(super) const CLAIM_HEADS: &[&str] = &[
 
 pub(super) fn claim(claim: &Value, now: Timestamp) -> Vec<Value> {
     let bound = !text(claim, "/spec/volumeName").is_empty();
-    let capacity = if bound { text(claim, "/status/capacity/storage") } else { "" };
+    let capacity = if bound {
+        text(claim, "/status/capacity/storage")
+    } else {
+        ""
+    };
     vec![
         name(claim),
         phase(claim),
         Value::from(text(claim, "/spec/volumeName")),
         Value::from(capacity),
-        if bound { access_modes(list(claim, "/status/accessModes")) } else { Value::from("") },
+        if bound {
+            access_modes(list(claim, "/status/accessModes"))
+        } else {
+            Value::from("")
+        },
         Value::from(text(claim, "/spec/storageClassName")),
         or_unset(text(claim, "/spec/volumeAttributesClassName")),
         object_age(claim, now),
@@ -66,22 +74,40 @@ pub(super) fn claim(claim: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-pub(super) const CLASS_HEADS: &[&str] =
-    &["Name!", "Provisioner", "ReclaimPolicy", "VolumeBindingMode", "AllowVolumeExpansion", "Age"];
+pub(super) const CLASS_HEADS: &[&str] = &[
+    "Name!",
+    "Provisioner",
+    "ReclaimPolicy",
+    "VolumeBindingMode",
+    "AllowVolumeExpansion",
+    "Age",
+];
 
 pub(super) fn class(class: &Value, now: Timestamp) -> Vec<Value> {
-    let default = text(class, "/metadata/annotations/storageclass.kubernetes.io~1is-default-class") == "true";
+    let default = text(
+        class,
+        "/metadata/annotations/storageclass.kubernetes.io~1is-default-class",
+    ) == "true";
     let title = text(class, "/metadata/name");
     let or = |pointer: &str, default: &str| match text(class, pointer) {
         "" => Value::from(default),
         found => Value::from(found),
     };
     vec![
-        Value::from(if default { format!("{title} (default)") } else { title.to_owned() }),
+        Value::from(if default {
+            format!("{title} (default)")
+        } else {
+            title.to_owned()
+        }),
         Value::from(text(class, "/provisioner")),
         or("/reclaimPolicy", "Delete"),
         or("/volumeBindingMode", "Immediate"),
-        Value::from(class.get("allowVolumeExpansion").and_then(Value::as_bool).unwrap_or_default()),
+        Value::from(
+            class
+                .get("allowVolumeExpansion")
+                .and_then(Value::as_bool)
+                .unwrap_or_default(),
+        ),
         object_age(class, now),
     ]
 }
@@ -91,8 +117,14 @@ fn or_unset(found: &str) -> Value {
 }
 
 fn phase(object: &Value) -> Value {
-    let leaving = object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null());
-    Value::from(if leaving { "Terminating" } else { text(object, "/status/phase") })
+    let leaving = object
+        .pointer("/metadata/deletionTimestamp")
+        .is_some_and(|time| !time.is_null());
+    Value::from(if leaving {
+        "Terminating"
+    } else {
+        text(object, "/status/phase")
+    })
 }
 
 fn access_modes(modes: &[Value]) -> Value {
