@@ -72,21 +72,23 @@ fn group_queue<'a>(case: &'a Case<'_>) -> Option<&'a str> {
     (arrives && !owned_by_job(case)).then_some(queue)
 }
 
-fn owned_by_job(case: &Case<'_>) -> bool {
-    let of_job =
+/// The owners of an object that are Volcano Jobs.
+pub(crate) fn job_owners(object: &Value) -> impl Iterator<Item = &Value> {
+    let is_job =
         |owner: &&Value| text(owner, "/kind") == "Job" && text(owner, "/apiVersion").starts_with("batch.volcano.sh/");
-    items(case.object, "/metadata/ownerReferences")
-        .iter()
-        .filter(of_job)
-        .any(|owner| {
-            let job = case
-                .view
-                .get("jobs.batch.volcano.sh", case.request.namespace, text(owner, "/name"));
-            job.is_some_and(|job| {
-                text(&job, "/metadata/uid") == text(owner, "/uid")
-                    && text(&job, "/spec/queue") == text(case.object, "/spec/queue")
-            })
+    items(object, "/metadata/ownerReferences").iter().filter(is_job)
+}
+
+fn owned_by_job(case: &Case<'_>) -> bool {
+    job_owners(case.object).any(|owner| {
+        let job = case
+            .view
+            .get("jobs.batch.volcano.sh", case.request.namespace, text(owner, "/name"));
+        job.is_some_and(|job| {
+            text(&job, "/metadata/uid") == text(owner, "/uid")
+                && text(&job, "/spec/queue") == text(case.object, "/spec/queue")
         })
+    })
 }
 
 /// The field, the queue's name and the queue, where it is a delivery to an existing queue.

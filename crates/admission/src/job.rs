@@ -1,9 +1,11 @@
 //! Jobs: what is filled in, and what must hold.
 
 mod default;
+mod parts;
 mod rules;
 
 pub(crate) use default::default;
+pub(crate) use parts::RULES as PART_RULES;
 pub(crate) use rules::RULES;
 
 use serde_json::Value;

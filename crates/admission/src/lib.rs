@@ -47,7 +47,7 @@ impl Kind {
     fn rules(self) -> &'static [&'static [Rule]] {
         match self {
             Self::Command => &[command::RULES],
-            Self::Job => &[job::RULES, delivery::RULES],
+            Self::Job => &[job::RULES, job::PART_RULES, delivery::RULES],
             Self::Pod | Self::PodGroup => &[delivery::RULES],
             Self::Queue => &[queue::RULES],
         }
@@ -65,9 +65,15 @@ impl Kind {
 
 /// Every rule there is, each once.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
-    [command::RULES, delivery::RULES, job::RULES, queue::RULES]
-        .into_iter()
-        .flatten()
+    [
+        command::RULES,
+        delivery::RULES,
+        job::RULES,
+        job::PART_RULES,
+        queue::RULES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// Whether [`admit`] has anything to say about a resource: lets a caller skip the rest early.

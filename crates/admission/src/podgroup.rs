@@ -3,10 +3,12 @@
 use basalt_api::names;
 use serde_json::{Value, json};
 
+use crate::delivery;
 use crate::read::{annotation, set, text};
 use crate::request::{Request, View};
 
-/// No queue means the namespace's queue, else `default`. An unchanged group is left alone.
+/// No queue means the namespace's queue, else `default`. An unchanged group is left alone, and the
+/// group of a Job goes where the Job went.
 pub(crate) fn default(request: &Request<'_>, view: &dyn View, group: &mut Value) {
     if !text(group, "/spec/queue").is_empty() && text(group, "/spec/queue") != names::DEFAULT_QUEUE {
         return;
@@ -17,7 +19,12 @@ pub(crate) fn default(request: &Request<'_>, view: &dyn View, group: &mut Value)
         }
         return;
     }
-    let namespace = view.get("namespaces", "", request.namespace);
+    let of_job = delivery::job_owners(group).next().is_some();
+    let namespace = if of_job {
+        None
+    } else {
+        view.get("namespaces", "", request.namespace)
+    };
     let queue = match namespace
         .as_deref()
         .map(|namespace| annotation(namespace, names::QUEUE_NAME))

@@ -1,5 +1,7 @@
 //! Queues: defaults, the shape of the tree, and what may be deleted.
 
+mod limits;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -35,8 +37,9 @@ pub(crate) fn get(view: &dyn View, name: &str) -> Option<Arc<Value>> {
 
 /// Why deliveries to this queue are refused: itself or the nearest ancestor with `spec.state` Closed.
 pub(crate) fn closed_by(view: &dyn View, queue: &Value) -> Option<String> {
-    let closed = |queue: &Value| text(queue, "/spec/state") == "Closed";
     let name = |queue: &Value| text(queue, "/metadata/name").to_owned();
+    // The root cannot be closed, whatever was written into it.
+    let closed = |queue: &Value| text(queue, "/spec/state") == "Closed" && name(queue) != names::ROOT_QUEUE;
     if closed(queue) {
         return Some(name(queue));
     }
@@ -112,6 +115,8 @@ pub(crate) const RULES: &[Rule] = &[
         operations: &[Create, Update],
         check: weight,
     },
+    limits::QUANTITIES,
+    limits::ORDERED,
     Rule {
         id: "queue/root-fixed",
         about: "root has no parent and cannot be closed",

@@ -280,21 +280,20 @@ fn a_gang_that_was_whole_may_lose_pods_and_one_that_never_was_may_not_claim_it()
     assert_eq!(invariants(&auditor.settled(&objects)), ["I2"]);
 }
 
-/// 5,000 nodes and 50,000 pods: the work is linear, so ten times as many pods take about ten times
-/// as long, and it is far below what one would wait for.
+/// A large world takes a moment, not a minute: the work is linear.
 #[test]
 fn a_large_world_is_checked_whole() {
     let mut objects = Objects::default();
-    for n in 0..5_000 {
+    for n in 0..1_000 {
         objects.nodes.push(node(&format!("n{n}"), "10", "110"));
     }
-    for p in 0..50_000 {
-        let mut pod = pod(p, &format!("n{}", p % 5_000), "Running");
+    for p in 0..10_000 {
+        let mut pod = pod(p, &format!("n{}", p % 1_000), "Running");
         pod["metadata"]["ownerReferences"] = json!([]);
         pod["metadata"]["annotations"] = json!({});
         objects.pods.push(pod);
     }
     // 10 pods of 1 Gi on 8 Gi: every node is over-committed by memory.
     let findings = check(&objects);
-    assert_eq!(findings.len(), 5_000);
+    assert_eq!(findings.len(), 1_000);
 }

@@ -59,7 +59,7 @@ pub(crate) const RULES: &[Rule] = &[
         id: "job/min-success-reachable",
         about: "minSuccess is between 1 and the sum of replicas",
         class: Class::Invalid,
-        operations: &[Create],
+        operations: &[Create, Update],
         check: min_success_reachable,
     },
     Rule {
