@@ -118,10 +118,14 @@ pub fn admit(request: &Request<'_>, view: &dyn View) -> Decision {
     if kind == Kind::Command && verdict == Verdict::Allow {
         verdict = command::review(&case);
     }
+    let warnings = match (kind, request.old) {
+        (Kind::Queue, Some(old)) if request.operation == Operation::Update => queue::warnings(&object, old),
+        _ => Vec::new(),
+    };
     let changed = request.operation != Operation::Delete && &object != came;
     Decision {
         object: changed.then_some(object),
-        warnings: Vec::new(),
+        warnings,
         verdict,
     }
 }

@@ -79,6 +79,19 @@ pub(crate) fn default(request: &Request<'_>, object: &mut Value) {
     }
 }
 
+/// Clients that do not know our additions drop them when they write a whole queue: say so.
+pub(crate) fn warnings(object: &Value, old: &Value) -> Vec<String> {
+    let dropped = |field: &&str| {
+        let pointer = format!("/spec/guarantee/{field}");
+        !at(old, &pointer).is_null() && at(object, &pointer).is_null()
+    };
+    let fields = ["policy", "percentage"].into_iter().filter(dropped);
+    let name = text(old, "/metadata/name");
+    fields
+        .map(|field| format!("Queue {name}: spec.guarantee.{field} was set and is not any more"))
+        .collect()
+}
+
 /// The old hierarchy annotations always start at the root.
 fn root_hierarchy(object: &mut Value) {
     let path = annotation(object, names::HIERARCHY).to_owned();

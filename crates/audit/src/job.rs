@@ -59,13 +59,25 @@ pub(crate) fn orphaned_or_lost(objects: &Objects, findings: &mut Vec<Finding>) {
             findings.push(finding(pod, message));
         }
     }
+    let let_in = let_in(objects);
+    let runs = |job: &&Value| text(job, &["status", "state", "phase"]) == "Running" && !leaving(job);
     for job in objects
         .jobs
         .iter()
-        .filter(|job| text(job, &["status", "state", "phase"]) == "Running" && !leaving(job))
+        .filter(runs)
+        .filter(|job| let_in.contains(meta(job, "uid")))
     {
         lost(job, present.get(meta(job, "uid")), findings);
     }
+}
+
+/// Uids of the jobs whose group the scheduler has let in: only those have all their pods made.
+fn let_in(objects: &Objects) -> BTreeSet<&str> {
+    let groups = objects
+        .pod_groups
+        .iter()
+        .filter(|group| !matches!(text(group, &["status", "phase"]), "" | "Pending"));
+    groups.filter_map(job_uid).collect()
 }
 
 fn finished(job: &Value) -> bool {

@@ -30,8 +30,8 @@ pub struct JobView<'a> {
     pub job: &'a Job,
     /// The PodGroup named [`basalt_api::names::job_pod_group`], if there is one.
     pub pod_group: Option<&'a PodGroup>,
-    /// The pods of the namespace that carry the Job's name as label. Pods of an earlier Job of that
-    /// name may be among them: they hold their names until they are gone.
+    /// The pods that the Job controls, by uid. Other pods that hold one of its names (of an earlier Job
+    /// of that name, say) may be among them: then nothing is tried until they are gone.
     pub pods: Vec<&'a Pod>,
     /// Values of the PriorityClasses.
     pub priorities: &'a BTreeMap<String, i32>,

@@ -92,6 +92,19 @@ fn defaults() {
 }
 
 #[test]
+fn a_client_that_drops_our_additions_is_warned() {
+    let reserved = json!({"guarantee": {"policy": "Guaranteed", "resource": {"cpu": "1"}}});
+    let plain = json!({"guarantee": {"resource": {"cpu": "1"}}});
+    let warnings = |old: &Value, new: &Value| decide(&build("update", json!(["q", old, new]))).warnings;
+    assert_eq!(
+        warnings(&reserved, &plain),
+        ["Queue q: spec.guarantee.policy was set and is not any more"]
+    );
+    assert_eq!(warnings(&reserved, &reserved), [""; 0]);
+    assert_eq!(warnings(&plain, &reserved), [""; 0]);
+}
+
+#[test]
 fn hierarchy_annotations_start_at_the_root() {
     let rooted = |path: &str| {
         let mut row = build("create", json!(["q", {}]));
