@@ -1,0 +1,64 @@
+//! Request bodies: size and depth limits, and the three encodings that are understood.
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde_json::Value;
+
+use super::negotiate;
+use super::status::{ApiError, ApiResult};
+use crate::machinery::schema::strict_json;
+
+/// Largest request body, as in Kubernetes.
+pub const BODY_MAX: usize = 3 * 1024 * 1024;
+
+/// Media types of objects.
+const OBJECT_TYPES: &[&str] = &["application/json", "application/yaml"];
+
+/// Reads a whole body within the limit.
+pub(crate) async fn read(body: Body) -> ApiResult<Bytes> {
+    match Limited::new(body, BODY_MAX).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => Err(ApiError::too_large(BODY_MAX)),
+        Err(error) => Err(ApiError::bad_request(format!("cannot read the request body: {error}"))),
+    }
+}
+
+/// A decoded body.
+#[derive(Debug)]
+pub(crate) struct Decoded {
+    pub(crate) value: Value,
+    /// Paths of keys that the text has twice; the last one counts.
+    pub(crate) duplicates: Vec<String>,
+}
+
+/// Decodes an object by its content type; `kind` is what was expected, for messages.
+pub(crate) fn decode(headers: &HeaderMap, bytes: &[u8], kind: &str) -> ApiResult<Decoded> {
+    let unrecognized = |what: &str| {
+        ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {what}"
+        ))
+    };
+    match negotiate::content_type(headers) {
+        "" | "application/json" => {
+            let (value, duplicates) = strict_json(bytes)
+                .map_err(|error| unrecognized(&format!("couldn't get version/kind; json parse error: {error}")))?;
+            Ok(Decoded { value, duplicates })
+        }
+        "application/yaml" => {
+            yaml(bytes).map_err(|error| unrecognized(&format!("couldn't get version/kind; yaml parse error: {error}")))
+        }
+        _ => Err(ApiError::unsupported_media_type(OBJECT_TYPES)),
+    }
+}
+
+/// Decodes YAML (one document).
+pub(crate) fn yaml(bytes: &[u8]) -> Result<Decoded, String> {
+    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+    let value: Value = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+    Ok(Decoded {
+        value,
+        duplicates: Vec::new(),
+    })
+}

@@ -1,0 +1,203 @@
+//! Create.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use basalt_admission::Operation;
+use http::{Response, StatusCode};
+use serde_json::Value;
+
+use super::call::{Call, Refused, commit};
+use super::incoming::{self, Incoming};
+use super::meta::{self, text};
+use super::status::{ApiError, ApiResult};
+use super::{admission, body, custom, present, strategy};
+use crate::machinery::field_error::FieldError;
+use crate::store::{Expect, Key, Object, Write};
+
+/// How often a generated name may turn out to be taken.
+const GENERATE_MAX: usize = 8;
+/// Longest name that generation makes.
+const GENERATED_NAME_MAX: usize = 63;
+
+/// Answers a POST to a collection.
+pub(crate) async fn create(call: &Call, bytes: &[u8]) -> ApiResult<Response<Body>> {
+    if call.kind.namespaced && call.namespace.is_empty() {
+        return Err(ApiError::method_not_allowed());
+    }
+    let decoded = body::decode(&call.headers, bytes, &call.kind.kind)?;
+    let Incoming { object, mut warnings } = incoming::take(call, decoded)?;
+    let made = make(call, object, &mut warnings).await?;
+    let mut response = match made {
+        Made::Stored(object) => present::answer(call, StatusCode::CREATED, &object),
+        Made::Dry(mut object) => {
+            present::to_served(&call.kind, &mut object);
+            present::answer_value(call, StatusCode::CREATED, object)
+        }
+    };
+    present::warn(&mut response, &warnings);
+    Ok(response)
+}
+
+enum Made {
+    Stored(Arc<Object>),
+    Dry(Value),
+}
+
+async fn make(call: &Call, mut object: Value, warnings: &mut Vec<String>) -> ApiResult<Made> {
+    place(call, &mut object)?;
+    let generate = text(&object, &["metadata", "generateName"]).to_owned();
+    let given = text(&object, &["metadata", "name"]).to_owned();
+    if given.is_empty() && generate.is_empty() {
+        let error = FieldError::required("metadata.name", "name or generateName is required");
+        return Err(ApiError::invalid(&call.kind, "", &[error]));
+    }
+    let mut last = String::new();
+    for _ in 0..GENERATE_MAX {
+        last = if given.is_empty() {
+            generated(call, &generate)
+        } else {
+            given.clone()
+        };
+        let mut attempt = object.clone();
+        meta::metadata_mut(&mut attempt)?.insert("name".to_owned(), last.as_str().into());
+        match store(call, attempt, &last, warnings).await {
+            Ok(made) => return Ok(made),
+            Err(Refused::Failed(error)) => return Err(error),
+            // The namespace changed meanwhile, or a generated name is taken: once more.
+            Err(Refused::Conflict(key)) if *key.resource != *call.kind.resource || given.is_empty() => {}
+            Err(Refused::Conflict(_)) => break,
+        }
+    }
+    Err(ApiError::already_exists(&call.kind, &last))
+}
+
+fn generated(call: &Call, base: &str) -> String {
+    let suffix = meta::suffix(&(call.server.inner.options.uids)());
+    let room = GENERATED_NAME_MAX.saturating_sub(suffix.len());
+    let cut = (0..=room.min(base.len()))
+        .rev()
+        .find(|at| base.is_char_boundary(*at))
+        .unwrap_or_default();
+    format!("{}{suffix}", base.get(..cut).unwrap_or_default())
+}
+
+/// Gives the object the namespace of the path and takes away what only the server sets.
+fn place(call: &Call, object: &mut Value) -> ApiResult<()> {
+    let namespace = text(object, &["metadata", "namespace"]).to_owned();
+    if !namespace.is_empty() && namespace != *call.namespace {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    if !text(object, &["metadata", "resourceVersion"]).is_empty() {
+        return Err(ApiError::new(
+            500,
+            "",
+            "resourceVersion should not be set on objects to be created",
+        ));
+    }
+    let metadata = meta::metadata_mut(object)?;
+    for key in [
+        "selfLink",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "resourceVersion",
+        "generation",
+    ] {
+        metadata.remove(key);
+    }
+    meta::put(
+        metadata,
+        "namespace",
+        call.kind.namespaced.then(|| call.namespace.as_ref().into()),
+    );
+    metadata.insert("uid".to_owned(), (call.server.inner.options.uids)().into());
+    metadata.insert("creationTimestamp".to_owned(), call.now().into());
+    if call.kind.generation {
+        metadata.insert("generation".to_owned(), 1.into());
+    }
+    Ok(())
+}
+
+async fn store(call: &Call, mut object: Value, name: &str, warnings: &mut Vec<String>) -> Result<Made, Refused> {
+    let failed = Refused::Failed;
+    let _passage = admission::passage(call).await;
+    let mut writes = Vec::with_capacity(2);
+    if call.kind.namespaced {
+        writes.push(namespace_check(call, name).map_err(failed)?);
+    }
+    strategy::create(call, &mut object).map_err(failed)?;
+    let key = call.key(name);
+    if given_name_taken(call, &key) {
+        return Err(Refused::Conflict(key));
+    }
+    admission::admit(call, Operation::Create, name, Some(&mut object), None, warnings).map_err(failed)?;
+    incoming::validate(call, &object, None).map_err(failed)?;
+    let is_crd = *call.kind.resource == *custom::RESOURCE;
+    if is_crd {
+        custom::establish(&mut object, &call.server.definitions(), &call.now());
+    }
+    if call.query.dry_run {
+        return Ok(Made::Dry(object));
+    }
+    writes.push(Write::Put {
+        key,
+        expect: Expect::Absent,
+        draft: meta::draft(&object),
+    });
+    let mut commit = commit(call.store(), writes).await?;
+    if is_crd {
+        call.server.reload();
+    }
+    let stored = commit
+        .objects
+        .pop()
+        .ok_or_else(|| failed(ApiError::internal("the commit is empty")))?;
+    Ok(Made::Stored(stored))
+}
+
+/// A name that is taken is said before admission finds other faults.
+fn given_name_taken(call: &Call, key: &Key) -> bool {
+    call.store().head(key).is_some()
+}
+
+/// The namespace must exist, not be on its way out, and stay so until the object is stored.
+fn namespace_check(call: &Call, name: &str) -> ApiResult<Write> {
+    let key = Key::new("namespaces", "", call.namespace.clone());
+    let missing = || {
+        ApiError::new(404, "NotFound", format!("namespaces \"{}\" not found", call.namespace)).about(
+            "",
+            "namespaces",
+            &call.namespace,
+        )
+    };
+    let namespace = call.store().head(&key).ok_or_else(missing)?;
+    // The phase is a facet, so that no JSON is parsed for this.
+    if namespace.facets.field("status.phase") == Some("Terminating") {
+        let why = format!(
+            "unable to create new content in namespace {} because it is being terminated",
+            call.namespace
+        );
+        let cause = format!("namespace {} is being terminated", call.namespace);
+        let error = ApiError::forbidden(&call.kind, name, &why);
+        return Err(error.cause("NamespaceTerminating", &cause, "metadata.namespace"));
+    }
+    Ok(Write::Check {
+        key,
+        expect: Expect::Revision(namespace.revision),
+    })
+}
+
+/// Creates an object that the server itself wants.
+pub(crate) async fn insert(call: &Call, object: Value) -> ApiResult<Arc<Object>> {
+    let decoded = body::Decoded {
+        value: object,
+        duplicates: Vec::new(),
+    };
+    let Incoming { object, mut warnings } = incoming::take(call, decoded)?;
+    match make(call, object, &mut warnings).await? {
+        Made::Stored(object) => Ok(object),
+        Made::Dry(_) => Err(ApiError::internal("a dry run stores nothing")),
+    }
+}

@@ -1,0 +1,283 @@
+//! What can be done to pods besides changing them: binding one or a whole gang, and eviction.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::call::{Call, Refused, commit};
+use super::delete::{DeleteOptions, delete_one};
+use super::kinds::Kind;
+use super::meta::{self, at, text, texts};
+use super::status::{ApiError, ApiResult, json_response};
+use super::update::ATTEMPTS_MAX;
+use super::{body, custom, present};
+use crate::machinery::selector::LabelSelector;
+use crate::store::{Expect, Key, Object, Write};
+
+/// Most pods of one gang binding.
+const GANG_MAX: usize = 100_000;
+
+fn done() -> Response<Body> {
+    let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+    json_response(StatusCode::CREATED, &status)
+}
+
+/// Answers a POST of a Binding: the pod gets its node.
+pub(crate) async fn bind(call: &Call, bytes: &[u8]) -> ApiResult<Response<Body>> {
+    let mut binding = body::decode(&call.headers, bytes, "Binding")?.value;
+    let name = text(&binding, &["metadata", "name"]);
+    if !name.is_empty() && name != &*call.name {
+        return Err(ApiError::bad_request(
+            "name in URL does not match name in Binding object",
+        ));
+    }
+    meta::metadata_mut(&mut binding)?.insert("name".to_owned(), call.name.as_ref().into());
+    bind_all(call, &call.kind, &[binding]).await?;
+    Ok(done())
+}
+
+/// Answers a POST of a gang's Bindings: all of them in one commit, or none.
+pub(crate) async fn bind_gang(call: &Call, gang: &Value) -> ApiResult<Response<Body>> {
+    let bindings = gang
+        .get("items")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    if bindings.is_empty() || bindings.len() > GANG_MAX {
+        return Err(ApiError::bad_request(format!(
+            "a gang binding has 1 to {GANG_MAX} items"
+        )));
+    }
+    let mut names = BTreeSet::new();
+    for binding in bindings {
+        let name = text(binding, &["metadata", "name"]);
+        let namespace = text(binding, &["metadata", "namespace"]);
+        if name.is_empty() || !(namespace.is_empty() || namespace == &*call.namespace) {
+            return Err(ApiError::bad_request(
+                "every item names a pod of the request's namespace",
+            ));
+        }
+        if !names.insert(name) {
+            return Err(ApiError::bad_request(format!(
+                "pod \"{name}\" is in the gang binding twice"
+            )));
+        }
+    }
+    let registry = call.server.registry();
+    let pods = registry.find("", "v1", "pods").ok_or_else(ApiError::no_resource)?;
+    bind_all(call, pods, bindings).await?;
+    Ok(done())
+}
+
+async fn bind_all(call: &Call, pods: &Arc<Kind>, bindings: &[Value]) -> ApiResult<()> {
+    let now = call.now();
+    let mut lost = None;
+    for _ in 0..ATTEMPTS_MAX {
+        let mut writes = Vec::with_capacity(bindings.len());
+        for binding in bindings {
+            let name = text(binding, &["metadata", "name"]);
+            let key = Key {
+                resource: pods.resource.clone(),
+                namespace: call.namespace.clone(),
+                name: name.into(),
+            };
+            let current = call.store().head(&key).ok_or_else(|| ApiError::not_found(pods, name))?;
+            let pod = bound(pods, &current, binding, &now)?;
+            writes.push(Write::Put {
+                key,
+                expect: Expect::Revision(current.revision),
+                draft: meta::draft(&pod),
+            });
+        }
+        if call.query.dry_run {
+            return Ok(());
+        }
+        match commit(call.store(), writes).await {
+            Ok(_) => return Ok(()),
+            Err(Refused::Conflict(key)) => lost = Some(key),
+            Err(Refused::Failed(error)) => return Err(error),
+        }
+    }
+    Err(ApiError::stale(pods, lost.as_ref().map_or("", |key| &key.name)))
+}
+
+/// The pod with its node, or why it cannot have one.
+fn bound(pods: &Kind, current: &Object, binding: &Value, now: &str) -> ApiResult<Value> {
+    let mut pod = present::parse(current)?;
+    let name = &*current.key.name;
+    let node = text(binding, &["target", "name"]);
+    if node.is_empty() || !matches!(text(binding, &["target", "kind"]), "" | "Node") {
+        return Err(ApiError::bad_request(format!(
+            "the binding of pod \"{name}\" does not target a Node"
+        )));
+    }
+    let conflict = |why: &str| Err(ApiError::conflict(pods, name, why));
+    let (uid, own) = (text(binding, &["metadata", "uid"]), text(&pod, &["metadata", "uid"]));
+    if !uid.is_empty() && uid != own {
+        return conflict(&format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {own}"
+        ));
+    }
+    let revision = text(binding, &["metadata", "resourceVersion"]);
+    if !revision.is_empty() && revision != current.revision.to_string() {
+        return Err(ApiError::stale(pods, name));
+    }
+    if meta::is_deleting(&pod) {
+        return conflict(&format!("pod {name} is being deleted, cannot be assigned to a host"));
+    }
+    let has = text(&pod, &["spec", "nodeName"]);
+    if !has.is_empty() {
+        return conflict(&format!("pod {name} is already assigned to node \"{has}\""));
+    }
+    if at(&pod, &["spec", "schedulingGates"])
+        .and_then(Value::as_array)
+        .is_some_and(|gates| !gates.is_empty())
+    {
+        return conflict(&format!("pod {name} has non-empty .spec.schedulingGates"));
+    }
+    meta::field_mut(&mut pod, "spec")?.insert("nodeName".to_owned(), node.into());
+    if let Some(given) = at(binding, &["metadata", "annotations"]).and_then(Value::as_object) {
+        let annotations = meta::metadata_mut(&mut pod)?
+            .entry("annotations")
+            .or_insert_with(|| json!({}));
+        if let Some(annotations) = annotations.as_object_mut() {
+            annotations.extend(given.iter().map(|(key, value)| (key.clone(), value.clone())));
+        }
+    }
+    scheduled(&mut pod, now)?;
+    Ok(pod)
+}
+
+fn scheduled(pod: &mut Value, now: &str) -> ApiResult<()> {
+    custom::set_condition(pod, "PodScheduled", ("True", "", ""), now);
+    let conditions = meta::field_mut(pod, "status")?
+        .get_mut("conditions")
+        .and_then(Value::as_array_mut);
+    for condition in conditions
+        .into_iter()
+        .flatten()
+        .filter(|condition| text(condition, &["type"]) == "PodScheduled")
+    {
+        if let Some(map) = condition.as_object_mut() {
+            map.remove("reason");
+            map.remove("message");
+            map.insert("lastProbeTime".to_owned(), Value::Null);
+        }
+    }
+    Ok(())
+}
+
+/// Answers a POST of an Eviction: a deletion that disruption budgets may forbid.
+pub(crate) async fn evict(call: &Call, bytes: &[u8]) -> ApiResult<Response<Body>> {
+    let eviction = body::decode(&call.headers, bytes, "Eviction")?.value;
+    let name = text(&eviction, &["metadata", "name"]);
+    if !name.is_empty() && name != &*call.name {
+        return Err(ApiError::bad_request(
+            "name in URL does not match name in Eviction object",
+        ));
+    }
+    let given = |path: &[&str]| at(&eviction, path).and_then(Value::as_str).map(str::to_owned);
+    let options = DeleteOptions {
+        grace: at(&eviction, &["deleteOptions", "gracePeriodSeconds"]).and_then(Value::as_i64),
+        uid: given(&["deleteOptions", "preconditions", "uid"]),
+        revision: given(&["deleteOptions", "preconditions", "resourceVersion"]),
+        propagation: None,
+        dry_run: call.query.dry_run || texts(&eviction, &["deleteOptions", "dryRun"]).any(|word| word == "All"),
+    };
+    // One at a time, so that two evictions never spend the same disruption.
+    let _one = call.server.inner.evictions.lock().await;
+    let pod = call
+        .store()
+        .get(&call.key(&call.name))
+        .ok_or_else(|| call.not_found())?;
+    check_budgets(call, &pod)?;
+    let plain = Call {
+        sub: None,
+        ..call.copy()
+    };
+    delete_one(&plain, &call.name, &options, &mut Vec::new()).await?;
+    Ok(done())
+}
+
+fn check_budgets(call: &Call, pod: &Object) -> ApiResult<()> {
+    let value = present::parse(pod)?;
+    // Pods that do not run disrupt nothing when they go.
+    if matches!(text(&value, &["status", "phase"]), "Pending" | "Succeeded" | "Failed") || meta::is_deleting(&value) {
+        return Ok(());
+    }
+    let budgets = call.store().list("poddisruptionbudgets.policy", Some(&call.namespace));
+    let mut matching = Vec::new();
+    for budget in &budgets.objects {
+        let budget = present::parse(budget)?;
+        let selector = at(&budget, &["spec", "selector"]).map(LabelSelector::from_object);
+        if let Some(Ok(selector)) = selector
+            && selector.matches(&pod.facets.labels)
+        {
+            matching.push((budget, selector));
+        }
+    }
+    match matching.as_slice() {
+        [] => Ok(()),
+        [(budget, selector)] => check_budget(call, &value, budget, selector),
+        _ => {
+            let why =
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+            Err(ApiError::new(500, "InternalError", why))
+        }
+    }
+}
+
+fn check_budget(call: &Call, pod: &Value, budget: &Value, selector: &LabelSelector) -> ApiResult<()> {
+    let listing = call.store().list("pods", Some(&call.namespace));
+    let (mut total, mut healthy) = (0_i64, 0_i64);
+    for other in listing
+        .objects
+        .iter()
+        .filter(|other| selector.matches(&other.facets.labels))
+    {
+        let other = present::parse(other)?;
+        if matches!(text(&other, &["status", "phase"]), "Succeeded" | "Failed") {
+            continue;
+        }
+        total += 1;
+        healthy += i64::from(custom::condition(&other, "Ready") && !meta::is_deleting(&other));
+    }
+    let needed = needed(budget, total);
+    let always = text(budget, &["spec", "unhealthyPodEvictionPolicy"]) == "AlwaysAllow";
+    // A pod that is not healthy is no loss where the budget is met, or where it says so.
+    if !custom::condition(pod, "Ready") && (always || healthy >= needed) {
+        return Ok(());
+    }
+    if healthy > needed {
+        return Ok(());
+    }
+    let name = text(budget, &["metadata", "name"]);
+    let cause = format!("The disruption budget {name} needs {needed} healthy pods and has {healthy} currently");
+    let why = "Cannot evict pod as it would violate the pod's disruption budget.";
+    Err(ApiError::new(429, "TooManyRequests", why).cause("DisruptionBudget", &cause, ""))
+}
+
+/// How many healthy pods a budget wants of `total`; percentages round up.
+fn needed(budget: &Value, total: i64) -> i64 {
+    let amount = |value: &Value| match value {
+        Value::String(text) => {
+            let percent = text
+                .strip_suffix('%')
+                .and_then(|digits| digits.parse::<i64>().ok())
+                .unwrap_or_default();
+            percent.clamp(0, 100).saturating_mul(total).saturating_add(99) / 100
+        }
+        other => other.as_i64().unwrap_or_default(),
+    };
+    match (
+        at(budget, &["spec", "minAvailable"]),
+        at(budget, &["spec", "maxUnavailable"]),
+    ) {
+        (Some(minimum), _) => amount(minimum),
+        (None, Some(maximum)) => total.saturating_sub(amount(maximum)).max(0),
+        (None, None) => total,
+    }
+}

@@ -1,0 +1,51 @@
+//! Questions about rights. There is one admin, so the answer is yes.
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::auth::{self, ADMIN};
+use super::call::Call;
+use super::meta::{self, text};
+use super::status::{ApiResult, json_response};
+use super::{body, pods};
+
+/// Answers a POST of a kind that is not stored.
+pub(crate) async fn create(call: &Call, bytes: &[u8]) -> ApiResult<Response<Body>> {
+    let mut review = body::decode(&call.headers, bytes, &call.kind.kind)?.value;
+    if *call.kind.kind == *"GangBinding" {
+        return pods::bind_gang(call, &review).await;
+    }
+    meta::metadata_mut(&mut review)?.insert("creationTimestamp".to_owned(), Value::Null);
+    review["kind"] = call.kind.kind.as_ref().into();
+    review["apiVersion"] = call.kind.api_version.as_ref().into();
+    review["status"] = answer(call, &review);
+    Ok(json_response(StatusCode::CREATED, &review))
+}
+
+fn answer(call: &Call, review: &Value) -> Value {
+    let everything = json!(["*"]);
+    match call.kind.kind.as_ref() {
+        "SelfSubjectReview" => json!({"userInfo": user(call)}),
+        "TokenReview" => {
+            let token = call.server.inner.options.token.as_deref().unwrap_or_default();
+            let known = auth::same(text(review, &["spec", "token"]).as_bytes(), token.as_bytes());
+            if known {
+                json!({"authenticated": true, "user": {"username": ADMIN, "groups": ["system:masters", "system:authenticated"]}})
+            } else {
+                json!({"authenticated": false})
+            }
+        }
+        "SelfSubjectRulesReview" => json!({
+            "resourceRules": [{"verbs": everything, "apiGroups": everything, "resources": everything}],
+            "nonResourceRules": [{"verbs": everything, "nonResourceURLs": everything}],
+            "incomplete": false,
+        }),
+        _ => json!({"allowed": true}),
+    }
+}
+
+fn user(call: &Call) -> Value {
+    let user = call.identity.user();
+    json!({"username": user.name, "groups": user.groups})
+}

@@ -1,0 +1,279 @@
+//! The server: its state, and the way of a request from URL to handler.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use http::{Method, Request, Response, StatusCode};
+use parking_lot::{Mutex, RwLock};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::admission::{AdmissionHook, ValueCache};
+use super::auth::Identity;
+use super::call::{self, Call};
+use super::kinds::Verbs;
+use super::path::{self, Query, ResourcePath, Route};
+use super::registry::Registry;
+use super::status::{ApiError, ApiResult};
+use super::{auth, custom, discovery, negotiate, openapi};
+use crate::store::Store;
+
+/// Where the time comes from.
+pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
+/// Where uids come from.
+pub type Uids = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// What a server is built from besides its store.
+#[derive(Clone)]
+pub struct ServerOptions {
+    /// The clock of creation and deletion timestamps.
+    pub clock: Clock,
+    /// The source of object uids; generated names are derived from it as well.
+    pub uids: Uids,
+    /// Rules of Basalt's own kinds.
+    pub admission: Arc<dyn AdmissionHook>,
+    /// The admin's bearer token; without one, only in-process clients get in.
+    pub token: Option<Arc<str>>,
+    /// How long events are kept.
+    pub event_ttl: Duration,
+    /// How often an idle watch gets a bookmark.
+    pub bookmark_period: Duration,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        ServerOptions {
+            clock: Arc::new(jiff::Timestamp::now),
+            uids: Arc::new(random_uid),
+            admission: Arc::new(super::admission::Rules),
+            token: None,
+            event_ttl: Duration::from_hours(1),
+            bookmark_period: Duration::from_mins(1),
+        }
+    }
+}
+
+impl fmt::Debug for ServerOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerOptions")
+            .field("event_ttl", &self.event_ttl)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A version 4 uuid from the system's randomness.
+fn random_uid() -> String {
+    let mut bytes = [0_u8; 16];
+    // Without randomness uids would repeat, and nothing that follows could be trusted.
+    getrandom::fill(&mut bytes).expect("the system has no source of randomness");
+    let number = u128::from_be_bytes(bytes);
+    let number = (number & !(0xF << 76) & !(0b11 << 62)) | (4 << 76) | (0b10 << 62);
+    let hex = format!("{number:032x}");
+    let parts = [(0, 8), (8, 12), (12, 16), (16, 20), (20, 32)].map(|(from, to)| hex.get(from..to).unwrap_or_default());
+    parts.join("-")
+}
+
+/// The HTTP face over a store. Cheap to clone; all clones are one server.
+#[derive(Clone)]
+pub struct Server {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) store: Store,
+    pub(crate) options: ServerOptions,
+    registry: RwLock<Arc<Registry>>,
+    /// One at a time rebuilds the table of kinds, so that a newer table never loses to an older one.
+    reload: Mutex<()>,
+    pub(crate) values: ValueCache,
+    /// See [`super::admission::passage`].
+    pub(crate) gate: tokio::sync::RwLock<()>,
+    /// Held while an eviction is weighed and done.
+    pub(crate) evictions: tokio::sync::Mutex<()>,
+    /// Turns true when the server goes down: watches end.
+    pub(crate) closing: watch::Sender<bool>,
+    /// Rings when the table of kinds changes.
+    pub(crate) kinds_changed: watch::Sender<()>,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("options", &self.inner.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// A server over `store`, serving the kinds of the CRDs that are in it already.
+    pub fn new(store: Store, options: ServerOptions) -> Server {
+        let server = Server {
+            inner: Arc::new(Inner {
+                store,
+                options,
+                registry: RwLock::default(),
+                reload: Mutex::new(()),
+                values: ValueCache::default(),
+                gate: tokio::sync::RwLock::default(),
+                evictions: tokio::sync::Mutex::default(),
+                closing: watch::Sender::new(false),
+                kinds_changed: watch::Sender::new(()),
+            }),
+        };
+        server.reload();
+        server
+    }
+
+    /// The store underneath.
+    pub fn store(&self) -> &Store {
+        &self.inner.store
+    }
+
+    /// The kinds that are served now.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.inner.registry.read().clone()
+    }
+
+    /// Makes the table of kinds anew from the CRDs in the store.
+    pub(crate) fn reload(&self) {
+        let _one = self.inner.reload.lock();
+        let crds = self.definitions();
+        *self.inner.registry.write() = Arc::new(Registry::new(&crds));
+        self.inner.kinds_changed.send_replace(());
+    }
+
+    /// All stored CRDs.
+    pub(crate) fn definitions(&self) -> Vec<Value> {
+        let listing = self.inner.store.list(custom::RESOURCE, None);
+        listing
+            .objects
+            .iter()
+            .filter_map(|object| serde_json::from_slice(&object.body).ok())
+            .collect()
+    }
+
+    /// Ends all watches, so that connections can be closed in order. The store stays open.
+    pub fn close(&self) {
+        self.inner.closing.send_replace(true);
+    }
+
+    /// The time of the server's clock.
+    pub fn now(&self) -> jiff::Timestamp {
+        (self.inner.options.clock)()
+    }
+
+    /// The server as an axum router: one fallback, for paths are read by [`path`].
+    pub fn router(&self) -> Router {
+        let server = self.clone();
+        Router::new().fallback(move |request: Request<Body>| server.clone().handle(request))
+    }
+
+    /// A client that calls this server in-process as `user`: no socket, no TLS, no token.
+    pub fn client(&self, user: &str) -> kube::Client {
+        let identity = Identity::admin(user);
+        let server = self.clone();
+        let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(identity.clone());
+            let server = server.clone();
+            async move { Ok::<_, Infallible>(server.handle(request).await) }
+        });
+        kube::Client::new(service, "default")
+    }
+
+    /// Answers one request.
+    pub async fn handle(self, request: Request<Body>) -> Response<Body> {
+        match self.dispatch(request).await {
+            Ok(response) => response,
+            Err(error) => error.response(),
+        }
+    }
+
+    async fn dispatch(&self, request: Request<Body>) -> ApiResult<Response<Body>> {
+        let (parts, body) = request.into_parts();
+        let route = path::parse(parts.uri.path())?;
+        match route {
+            Route::Health => return Ok(plain("ok")),
+            Route::Version => return Ok(discovery::version()),
+            _ => {}
+        }
+        let identity = auth::identify(&parts, self.inner.options.token.as_deref())?;
+        let registry = self.registry();
+        let read = || {
+            if parts.method == Method::GET {
+                Ok(())
+            } else {
+                Err(ApiError::method_not_allowed())
+            }
+        };
+        let path = match route {
+            Route::Resource(path) => path,
+            other => {
+                read()?;
+                return overview(&registry, &other, &parts);
+            }
+        };
+        let kind = registry
+            .find(path.group, path.version, path.plural)
+            .ok_or_else(ApiError::no_resource)?
+            .clone();
+        let sub = path
+            .subresource
+            .map(|name| kind.subresource(name).ok_or_else(ApiError::no_resource))
+            .transpose()?;
+        check_scope(&path, kind.namespaced)?;
+        let reading = parts.method == Method::GET;
+        let call = Call {
+            server: self.clone(),
+            namespace: path.namespace.as_deref().unwrap_or_default().into(),
+            name: path.name.as_deref().unwrap_or_default().into(),
+            sub,
+            query: Query::parse(parts.uri.query())?,
+            form: if reading || kind.verbs == Verbs::All {
+                negotiate::form(&parts.headers)?
+            } else {
+                negotiate::Form::Plain
+            },
+            identity,
+            kind,
+            headers: parts.headers,
+        };
+        call::run(&call, &parts.method, body).await
+    }
+}
+
+/// Whether the path's namespace fits the kind's scope.
+fn check_scope(path: &ResourcePath<'_>, namespaced: bool) -> ApiResult<()> {
+    // Objects of namespaced kinds have a namespace; only lists may span all of them.
+    let fits = match (&path.namespace, namespaced) {
+        (Some(_), false) => false,
+        (None, true) => path.name.is_none(),
+        _ => true,
+    };
+    if fits { Ok(()) } else { Err(ApiError::no_resource()) }
+}
+
+fn overview(registry: &Registry, route: &Route<'_>, parts: &http::request::Parts) -> ApiResult<Response<Body>> {
+    match *route {
+        Route::Root => Ok(discovery::paths(registry)),
+        Route::CoreVersions => Ok(discovery::roots(registry, true, negotiate::discovery(&parts.headers))),
+        Route::Groups => Ok(discovery::roots(registry, false, negotiate::discovery(&parts.headers))),
+        Route::Group(group) => discovery::group(registry, group),
+        Route::GroupVersion { group, version } => discovery::group_version(registry, group, version),
+        Route::OpenApiIndex => Ok(openapi::index(registry)),
+        Route::OpenApi(path) => openapi::document(registry, path),
+        Route::Health | Route::Version | Route::Resource(_) | Route::Unknown => Err(ApiError::no_resource()),
+    }
+}
+
+fn plain(text: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = StatusCode::OK;
+    let value = http::HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(http::header::CONTENT_TYPE, value);
+    response
+}

@@ -1,0 +1,156 @@
+//! The network side: TLS, HTTP/1.1 and HTTP/2, limits, and an orderly end.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use super::server::Server;
+
+/// Limits of the network side.
+#[derive(Clone, Debug)]
+pub struct TlsOptions {
+    /// Certificate and protocols.
+    pub config: Arc<rustls::ServerConfig>,
+    /// Connections at the same time; more wait to be accepted.
+    pub connections_max: usize,
+    /// How long a client may take for the handshake, and for the head of a request.
+    pub patience: Duration,
+    /// How long open requests may go on after the end was asked for.
+    pub farewell: Duration,
+}
+
+impl TlsOptions {
+    /// The usual limits.
+    pub fn new(config: Arc<rustls::ServerConfig>) -> TlsOptions {
+        TlsOptions {
+            config,
+            connections_max: 4096,
+            patience: Duration::from_secs(15),
+            farewell: Duration::from_secs(3),
+        }
+    }
+}
+
+/// Why serving ended other than by request.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot accept connections: {0}")]
+pub struct ServeError(#[from] io::Error);
+
+/// How long to wait when the system has no room for another connection.
+const BREATH: Duration = Duration::from_millis(50);
+
+/// Serves until `shutdown` resolves; then ends watches, lets requests finish, and returns.
+pub async fn serve_tls(
+    listener: TcpListener,
+    server: Server,
+    options: TlsOptions,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    let acceptor = TlsAcceptor::from(options.config.clone());
+    let room = Arc::new(Semaphore::new(options.connections_max));
+    let (end, ending) = watch::channel(false);
+    let mut connections = JoinSet::new();
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        let accepted = tokio::select! {
+            () = &mut shutdown => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            accepted = accept(&listener, &room) => accepted,
+        };
+        match accepted {
+            Ok((stream, permit)) => {
+                let connection = connection(
+                    stream,
+                    acceptor.clone(),
+                    server.clone(),
+                    options.patience,
+                    ending.clone(),
+                );
+                connections.spawn(async move {
+                    connection.await;
+                    drop(permit);
+                });
+            }
+            Err(error) if is_transient(&error) => tokio::time::sleep(BREATH).await,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    server.close();
+    end.send_replace(true);
+    let all = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(options.farewell, all).await.is_err() {
+        connections.shutdown().await;
+    }
+    Ok(())
+}
+
+async fn accept(
+    listener: &TcpListener,
+    room: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    let permit = room.clone().acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, _) = listener.accept().await?;
+    Ok((stream, permit))
+}
+
+/// Errors of one connection, or of a system that is full for a moment: not of the listener.
+fn is_transient(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    const TOO_MANY_FILES: [i32; 2] = [23, 24];
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted
+    ) || error.raw_os_error().is_some_and(|code| TOO_MANY_FILES.contains(&code))
+}
+
+async fn connection(
+    stream: TcpStream,
+    acceptor: TlsAcceptor,
+    server: Server,
+    patience: Duration,
+    mut ending: watch::Receiver<bool>,
+) {
+    // Small answers should leave at once; a socket that refuses is only slower.
+    let _slower = stream.set_nodelay(true);
+    let Ok(Ok(stream)) = tokio::time::timeout(patience, acceptor.accept(stream)).await else {
+        return;
+    };
+    let service = service_fn(move |request: Request<Incoming>| {
+        let server = server.clone();
+        async move { Ok::<_, Infallible>(server.handle(request.map(Body::new)).await) }
+    });
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(patience);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(Duration::from_secs(30))
+        .max_concurrent_streams(1000);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => Some(ended),
+        _ = ending.wait_for(|ending| *ending) => None,
+    };
+    let ended = if let Some(ended) = ended {
+        ended
+    } else {
+        connection.as_mut().graceful_shutdown();
+        connection.await
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "connection ended");
+    }
+}
