@@ -43,6 +43,8 @@ words! {
         NoFittingNode = "NoFittingNode",
         /// Fewer pods exist than the gang needs.
         GangNotReady = "GangNotReady",
+        /// Pods name a PodGroup that does not exist.
+        PodGroupNotFound = "PodGroupNotFound",
         /// The queue does not exist; nothing is deleted because of that.
         QueueNotFound = "QueueNotFound",
         /// The queue is closed and takes no new work.
@@ -130,6 +132,7 @@ impl Reason {
             Code::NotEnoughResources => "not enough free resources for the whole gang",
             Code::NoFittingNode => "no node fits",
             Code::GangNotReady => "the gang is not complete yet",
+            Code::PodGroupNotFound => "the pod group does not exist",
             Code::QueueNotFound => "the queue does not exist",
             Code::QueueClosed => "the queue is closed",
             Code::QueueNotLeaf => "the queue has children; only leaf queues hold work",

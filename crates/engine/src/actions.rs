@@ -42,6 +42,8 @@ pub(crate) struct Cycle<'a> {
 pub(crate) struct Attempt {
     /// How many pods counted for the gang at its best moment.
     pub placed: u32,
+    /// Room for it is being released; it holds a claim on that for the cycle.
+    pub pipelined: bool,
     /// Classes for which no node was left.
     pub failed: SmallVec<[ClassId; 2]>,
 }

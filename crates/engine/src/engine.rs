@@ -348,15 +348,16 @@ impl Cycle<'_> {
     fn phase(&self, job: JobId) -> Phase {
         let record = &self.state.model.jobs[job];
         let counts = self.state.ledger.counts(job);
+        let ended = counts.ended() == counts.total();
+        if record.phase == Phase::Completed && ended {
+            // Cleaning up its pods does not bring a group back.
+            return Phase::Completed;
+        }
         if counts.of(Status::Running) > 0 && !self.hooks.job_ready(self.state, job) {
             return Phase::Unknown;
         }
         if counts.scheduled() >= record.min_member.max(1) {
-            return if counts.ended() == counts.total() {
-                Phase::Completed
-            } else {
-                Phase::Running
-            };
+            return if ended { Phase::Completed } else { Phase::Running };
         }
         if record.phase == Phase::Inqueue {
             Phase::Inqueue

@@ -123,7 +123,7 @@ impl Cycle<'_> {
     fn reasons(&self, job: JobId, pending: u32) -> Vec<Reason> {
         let record = &self.state.model.jobs[job];
         if !record.present {
-            let reason = || Reason::new(Code::from("PodGroupNotFound"));
+            let reason = || Reason::new(Code::PodGroupNotFound);
             return if pending > 0 { vec![reason()] } else { Vec::new() };
         }
         let incomplete = self.hooks.job_invalid(self.state, job);
@@ -158,11 +158,22 @@ impl Cycle<'_> {
     fn placement_reasons(&self, job: JobId, reasons: &mut Vec<Reason>) {
         let record = &self.state.model.jobs[job];
         if let Some(attempt) = self.attempts.get(&job) {
-            if record.min_member > 1 && attempt.placed < record.min_member {
+            if attempt.pipelined {
+                reasons.push(pods(Code::WaitingForEviction, record.min_member, attempt.placed));
+            } else if record.min_member > 1 && attempt.placed < record.min_member {
                 reasons.push(pods(Code::NotEnoughResources, record.min_member, attempt.placed));
             }
-            let known = attempt.failed.iter().filter_map(|class| self.shortages.get(class));
-            reasons.extend(known.take(CLASSES_MAX).map(|shortage| shortage.reason()));
+            for shortage in attempt
+                .failed
+                .iter()
+                .filter_map(|class| self.shortages.get(class))
+                .take(CLASSES_MAX)
+            {
+                let reason = shortage.reason();
+                if !reasons.contains(&reason) {
+                    reasons.push(reason);
+                }
+            }
         }
         let mut gated = 0;
         let mut best_effort = false;

@@ -14,6 +14,7 @@ pub mod conf;
 mod engine;
 mod explain;
 pub mod facts;
+pub mod generate;
 pub mod ledger;
 pub mod model;
 pub mod plan;

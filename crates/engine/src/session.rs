@@ -166,3 +166,6 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

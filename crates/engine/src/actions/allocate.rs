@@ -90,6 +90,8 @@ impl Cycle<'_> {
             }
         }
         attempt.placed = self.state.ledger.counts(job).ready();
+        attempt.pipelined = !placed.is_empty() && !ready && self.hooks.job_pipelined(self.state, job);
+        let pipelined = attempt.pipelined;
         if !attempt.failed.is_empty() || !ready {
             self.attempts.insert(job, attempt);
         }
@@ -100,7 +102,7 @@ impl Cycle<'_> {
             self.decisions.push((job, placed));
             return true;
         }
-        if self.hooks.job_pipelined(self.state, job) {
+        if pipelined {
             // What it got stays taken until the end of the cycle, so that nobody overtakes it.
             self.held.extend(placed);
         } else {

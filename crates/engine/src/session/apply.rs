@@ -140,29 +140,26 @@ impl State {
             preemptable: facts.preemptable,
         };
         self.ledger.grow(&self.model);
-        let status = self.status_now(id, facts, &record, node);
-        let node = if status == Status::Allocated {
-            self.ledger.node(id)
-        } else {
-            node
-        };
+        let status = self.status_now(id, facts, node);
+        // A bind that is under way may yet succeed: whatever happens to the pod meanwhile, it keeps its room until it
+        // is gone.
+        let under_way = matches!(
+            self.ledger.status(id),
+            Status::Allocated | Status::Releasing | Status::Unknown
+        );
+        let keeps_node = facts.node.is_none() && !ended && under_way && status != Status::Pending;
+        let node = if keeps_node { self.ledger.node(id) } else { node };
         self.replace_task(id, record, status, node);
     }
 
-    fn status_now(&self, id: TaskId, facts: &PodFacts, record: &Task, node: NodeId) -> Status {
+    fn status_now(&self, id: TaskId, facts: &PodFacts, node: NodeId) -> Status {
         match facts.phase {
             PodPhase::Succeeded => Status::Succeeded,
             PodPhase::Failed => Status::Failed,
             _ if facts.terminating => Status::Releasing,
             PodPhase::Pending if node.is_some() => Status::Bound,
-            PodPhase::Pending => {
-                let held = self.ledger.status(id) == Status::Allocated && self.model.tasks[id].class == record.class;
-                if held && !facts.gated {
-                    Status::Allocated
-                } else {
-                    Status::Pending
-                }
-            }
+            PodPhase::Pending if self.ledger.status(id) == Status::Allocated => Status::Allocated,
+            PodPhase::Pending => Status::Pending,
             PodPhase::Running if node.is_some() => Status::Running,
             PodPhase::Running | PodPhase::Unknown => Status::Unknown,
         }
@@ -322,10 +319,6 @@ impl State {
         };
         for role in &mut job.roles {
             role.min = 0;
-        }
-        let held: Vec<TaskId> = job.tasks.clone();
-        for task in held {
-            self.unassume(task);
         }
         self.free_job(id);
         self.changed = true;

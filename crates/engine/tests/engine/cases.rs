@@ -1,6 +1,6 @@
 //! What the engine decides, case by case.
 
-use crate::language::{World, check};
+use crate::language::{World, check, check_conf};
 
 #[test]
 fn a_gang_that_fits_is_placed_whole() {
@@ -59,4 +59,353 @@ fn queues_count_what_is_below_them() {
         [world.queue("root"), world.queue("b")],
         ["cpu=1000 pods=1", "cpu=1000 pods=1"]
     );
+}
+
+#[test]
+fn gangs_compete_and_the_older_one_starts() {
+    check(
+        "node n1 cpu=4 memory=8Gi
+         gang a min=3 pods=3 cpu=1
+         gang b min=3 pods=3 cpu=1
+         gang c min=1 pods=1 cpu=1
+         > a n1[a-w-0 a-w-1 a-w-2] Inqueue
+         > c n1[c-w-0] Inqueue
+         > b Inqueue
+         > wait b 3: not enough free resources for the whole gang: needs 3 pods, has 1.
+         > wait b 3: not enough free resources for the whole gang: needs 1 cpu, has 0; 0/1 nodes: 1 not enough cpu.",
+    );
+}
+
+#[test]
+fn priority_goes_before_age() {
+    check(
+        "class high value=100
+         node n1 cpu=3
+         gang low min=2 pods=2 cpu=1
+         gang high min=2 pods=2 cpu=1 class=high
+         > high n1[high-w-0 high-w-1] Inqueue
+         > low Inqueue
+         > wait low 2: not enough free resources for the whole gang: needs 2 pods, has 1.
+         > wait low 2: not enough free resources for the whole gang: needs 1 cpu, has 0; 0/1 nodes: 1 not enough cpu.
+         class high value=-5
+         node n2 cpu=2
+         gang last min=2 pods=2 cpu=1 class=high
+         > low n1[low-w-0] n2[low-w-1]
+         > last Inqueue
+         > wait last 2: not enough free resources for the whole gang: needs 2 pods, has 1.
+         > wait last 2: not enough free resources for the whole gang: needs 1 cpu, has 0; 0/2 nodes: 2 not enough cpu.",
+    );
+}
+
+#[test]
+fn pods_of_higher_priority_go_first_then_by_number() {
+    check(
+        "node n1 cpu=3
+         gang g min=1
+         pod g-w-10 group=g cpu=1
+         pod g-w-9 group=g cpu=1
+         pod other group=g cpu=1
+         pod late group=g cpu=1 priority=7
+         > g n1[late g-w-9 g-w-10] Inqueue
+         > wait g 1: not enough free resources for the whole gang: needs 1 cpu, has 0; 0/1 nodes: 1 not enough cpu.",
+    );
+}
+
+#[test]
+fn minimums_come_before_surplus() {
+    check(
+        "node n1 cpu=5
+         gang a min=2 pods=4 cpu=1
+         gang b min=2 pods=4 cpu=1
+         > a n1[a-w-0 a-w-1 a-w-2] Inqueue
+         > b n1[b-w-0 b-w-1] Inqueue
+         > wait a 1: not enough free resources for the whole gang: needs 1 cpu, has 0; 0/1 nodes: 1 not enough cpu.
+         > wait b 2: not enough free resources for the whole gang: needs 1 cpu, has 0; 0/1 nodes: 1 not enough cpu.",
+    );
+}
+
+#[test]
+fn minimums_by_role() {
+    check(
+        "node m cpu=1 labels=role:master
+         node w cpu=1 labels=role:worker
+         gang g min=2 roles=master:1,worker:1
+         pod g-master-0 group=g role=master cpu=1 select=role:master
+         pod g-master-1 group=g role=master cpu=1 select=role:master
+         pod g-worker-0 group=g role=worker cpu=1 select=role:worker
+         pod g-worker-1 group=g role=worker cpu=1 select=role:worker
+         > g m[g-master-0] w[g-worker-0] Inqueue
+         > wait g 2: not enough free resources for the whole gang: needs 1 cpu, has 0; 0/2 nodes: 1 not enough cpu, 1 not selected by the pod.",
+    );
+    check(
+        "node n cpu=8
+         gang g min=3 roles=ps:1,worker:2
+         pod g-worker-0 group=g role=worker cpu=1
+         pod g-worker-1 group=g role=worker cpu=1
+         pod g-worker-2 group=g role=worker cpu=1
+         > g Inqueue
+         > wait g 3: the gang is not complete yet: needs 1 pods of task \"ps\", has 0.
+         pod g-ps-0 group=g role=ps cpu=6
+         > g n[g-worker-0 g-ps-0 g-worker-1]
+         > wait g 1: not enough free resources for the whole gang: needs 1 cpu, has 0; 0/1 nodes: 1 not enough cpu.
+         node n2 cpu=8
+         > g n2[g-worker-2]",
+    );
+}
+
+#[test]
+fn nodes_that_do_not_admit() {
+    check(
+        "node a cpu=4 cordoned
+         node b cpu=4 taint=gpu
+         node c cpu=4 labels=zone:west
+         node d cpu=0.5 labels=zone:east
+         gang plain min=1 pods=1 cpu=4
+         gang brave min=1 pods=1 cpu=4 tolerate=gpu
+         gang east min=2 pods=2 cpu=1 select=zone:east
+         gang any min=1 pods=1 cpu=1 tolerate=node.kubernetes.io/unschedulable
+         > plain c[plain-w-0] Inqueue
+         > brave b[brave-w-0] Inqueue
+         > any a[any-w-0] Inqueue
+         > east Inqueue
+         > wait east 2: not enough free resources for the whole gang: needs 2 pods, has 0.
+         > wait east 2: not enough free resources for the whole gang: needs 1 cpu, has 500m; 0/4 nodes: 1 not enough cpu, 2 not selected by the pod, 1 unschedulable.
+         node b cpu=8
+         > wait east 2: not enough free resources for the whole gang: needs 2 pods, has 0.
+         > wait east 2: not enough free resources for the whole gang: needs 1 cpu, has 500m; 0/4 nodes: 1 not enough cpu, 2 not selected by the pod, 1 unschedulable.",
+    );
+}
+
+#[test]
+fn a_node_holds_only_so_many_pods() {
+    check(
+        "node n1 cpu=8 room=2
+         gang g min=3 pods=3 cpu=1
+         > g Inqueue
+         > wait g 3: not enough free resources for the whole gang: needs 3 pods, has 2.
+         > wait g 3: not enough free resources for the whole gang: needs 1 pods, has 0; 0/1 nodes: 1 not enough pods.
+         node n1 cpu=8 room=3
+         > g n1[g-w-0 g-w-1 g-w-2]",
+    );
+}
+
+#[test]
+fn waits_for_its_queue() {
+    check(
+        "node n1 cpu=8
+         gang g min=1 pods=1 cpu=1 queue=research
+         > wait g 1: queue \"research\": the queue does not exist.
+         queue research
+         > g n1[g-w-0] Inqueue
+         gone queue/research
+         > nothing",
+    );
+}
+
+#[test]
+fn waits_for_its_pods_and_for_its_group() {
+    check(
+        "node n1 cpu=8
+         pod g-w-0 group=g cpu=1
+         > wait g 1: the pod group does not exist.
+         gang g min=2
+         > g Inqueue
+         > wait g 1: the gang is not complete yet: needs 2 pods, has 1.
+         pod g-w-1 group=g cpu=1
+         > g n1[g-w-0 g-w-1]",
+    );
+}
+
+#[test]
+fn gates_and_unknown_needs() {
+    check(
+        "node n1 cpu=8
+         gang a min=1 pods=2 cpu=1 gated
+         gang b min=1 pods=1 cpu=1 wants=hostPort
+         gang c min=1 pods=1 cpu=1 unsupported=networkTopology
+         > a Inqueue
+         > b Inqueue
+         > wait a 2: its pods carry scheduling gates: needs 2 pods.
+         > wait b 1: it needs something that this scheduler does not do: hostPort.
+         > wait c 1: it needs something that this scheduler does not do: networkTopology.
+         pod a-w-0 group=a cpu=1
+         > a n1[a-w-0]
+         > wait a 1: its pods carry scheduling gates: needs 1 pods.
+         > wait b 1: it needs something that this scheduler does not do: hostPort.
+         > wait c 1: it needs something that this scheduler does not do: networkTopology.",
+    );
+}
+
+#[test]
+fn pods_that_ask_for_nothing() {
+    check(
+        "node n1 cpu=1 room=3
+         gang a min=2 pods=2
+         gang b min=2 pods=2
+         > a n1[a-w-0 a-w-1] Inqueue
+         > b Inqueue
+         > wait b 2: not enough free resources for the whole gang: needs 2 pods, has 1.
+         > wait b 2: not enough free resources for the whole gang: needs 1 pods, has 0; 0/1 nodes: 1 not enough pods.
+         node n2 cpu=1 room=1
+         > b n1[b-w-0] n2[b-w-1]",
+    );
+    check_conf(
+        "actions: allocate\ntiers: [{plugins: [{name: gang}]}]",
+        "node n1 cpu=1
+         gang a min=1 pods=1
+         > a Inqueue
+         > wait a 1: it needs something that this scheduler does not do: pods without requests (the backfill action is not configured).",
+    );
+}
+
+#[test]
+fn room_that_is_being_released() {
+    check(
+        "node n1 cpu=2
+         pod old cpu=2 on=n1 running terminating scheduler=foreign
+         gang g min=2 pods=2 cpu=1
+         gang small min=1 pods=1 cpu=1
+         > g ~n1[g-w-0 g-w-1] Inqueue
+         > small Inqueue
+         > wait g 2: waiting for evicted pods to end: needs 2 pods, has 0.
+         > wait small 1: not enough free resources for the whole gang: needs 1 cpu, has 0; 0/1 nodes: 1 not enough cpu.
+         gone pod/old
+         > g n1[g-w-0 g-w-1]
+         > wait small 1: not enough free resources for the whole gang: needs 1 cpu, has 0; 0/1 nodes: 1 not enough cpu.",
+    );
+}
+
+#[test]
+fn decided_binds_are_believed_for_a_while() {
+    check(
+        "node n1 cpu=2
+         gang a min=2 pods=2 cpu=1
+         gang b min=2 pods=2 cpu=1
+         > a n1[a-w-0 a-w-1] Inqueue
+         > b Inqueue
+         > wait b 2: not enough free resources for the whole gang: needs 2 pods, has 0.
+         > wait b 2: not enough free resources for the whole gang: needs 1 cpu, has 0; 0/1 nodes: 1 not enough cpu.
+         touch a-w-0
+         wait 29999
+         > wait b 2: not enough free resources for the whole gang: needs 2 pods, has 0.
+         > wait b 2: not enough free resources for the whole gang: needs 1 cpu, has 0; 0/1 nodes: 1 not enough cpu.
+         wait 1
+         > a n1[a-w-0 a-w-1]
+         > wait b 2: not enough free resources for the whole gang: needs 2 pods, has 0.
+         > wait b 2: not enough free resources for the whole gang: needs 1 cpu, has 0; 0/1 nodes: 1 not enough cpu.
+         unbound b-w-0
+         > wait b 2: not enough free resources for the whole gang: needs 2 pods, has 0.
+         > wait b 2: not enough free resources for the whole gang: needs 1 cpu, has 0; 0/1 nodes: 1 not enough cpu.",
+    );
+}
+
+#[test]
+fn a_failed_bind_is_decided_again() {
+    check(
+        "node n1 cpu=2
+         gang a min=2 pods=2 cpu=1
+         > a n1[a-w-0 a-w-1] Inqueue
+         unbound a-w-1
+         > a n1[a-w-1]
+         gone node/n1
+         > wait a 2: not enough free resources for the whole gang: needs 2 pods, has 0.
+         > wait a 2: no node fits.
+         node n2 cpu=2
+         > a n2[a-w-0 a-w-1]",
+    );
+}
+
+#[test]
+fn over_committed_nodes_stay() {
+    check(
+        "node n1 cpu=2 memory=4Gi
+         pod fat cpu=1 memory=8Gi on=n1 running scheduler=foreign
+         gang a min=1 pods=1 cpu=1
+         gang b min=1 pods=1 memory=1Gi
+         > a n1[a-w-0] Inqueue
+         > b Inqueue
+         > wait b 1: not enough free resources for the whole gang: needs 1Gi memory, has 0; 0/1 nodes: 1 not enough memory.
+         node n1 cpu=0 memory=0
+         > wait b 1: not enough free resources for the whole gang: needs 1Gi memory, has 0; 0/1 nodes: 1 not enough memory.
+         gone node/n1
+         > wait a 1: no node fits.
+         > wait b 1: no node fits.
+         node n1 cpu=4 memory=16Gi
+         > a n1[a-w-0]
+         > b n1[b-w-0]",
+    );
+}
+
+#[test]
+fn phases_follow_the_pods() {
+    check(
+        "node n1 cpu=2
+         gang g min=2 pods=2 cpu=1
+         > g n1[g-w-0 g-w-1] Inqueue
+         phases
+         bound
+         > g Running
+         phases
+         runs g-w-0
+         runs g-w-1
+         > nothing
+         fails g-w-0
+         > g Unknown
+         > wait g 0: the gang is not complete yet: needs 2 pods, has 1.
+         phases
+         succeeds g-w-1
+         > g Completed
+         phases
+         gone pod/g-w-0
+         gone pod/g-w-1
+         > nothing
+         phases
+         > nothing",
+    );
+}
+
+#[test]
+fn foreign_pods_only_take_room() {
+    check(
+        "node n1 cpu=2
+         pod x cpu=2 scheduler=foreign
+         gang g min=1 pods=1 cpu=1
+         > g n1[g-w-0] Inqueue
+         pod x cpu=2 scheduler=foreign on=n1
+         gang h min=1 pods=1 cpu=1
+         > h Inqueue
+         > wait h 1: not enough free resources for the whole gang: needs 1 cpu, has 0; 0/1 nodes: 1 not enough cpu.",
+    );
+}
+
+#[test]
+fn scores_choose_the_node() {
+    let conf = |plugin: &str| format!("actions: allocate\ntiers: [{{plugins: [{{name: gang}}, {{name: {plugin}}}]}}]");
+    let script = |expected: &str| {
+        format!(
+            "node n1 cpu=4 memory=4Gi
+             node n2 cpu=4 memory=4Gi
+             pod x cpu=1 memory=1Gi on=n2 running scheduler=foreign
+             gang g min=4 pods=4 cpu=1 memory=1Gi
+             > {expected}"
+        )
+    };
+    check_conf(&conf("nodeorder"), &script("g n1[g-w-0 g-w-1 g-w-3] n2[g-w-2] Inqueue"));
+    check_conf(&conf("binpack"), &script("g n2[g-w-0 g-w-1 g-w-2] n1[g-w-3] Inqueue"));
+}
+
+#[test]
+fn a_pod_made_anew_is_another_pod() {
+    let mut world = World::new("actions: allocate\ntiers: [{plugins: [{name: gang}]}]");
+    for line in ["node n1 cpu=1", "gang g min=1 pods=1 cpu=1"] {
+        world.tell(line);
+    }
+    assert_eq!(world.decide(), ["g n1[g-w-0] Inqueue"]);
+    let mut pod = world.pods["ns/g-w-0"].clone();
+    pod.uid = "another".into();
+    world.engine.apply(&basalt_engine::Event::Pod(pod));
+    world.engine.bind_failed("ns/g-w-0", "uid-g-w-0");
+    let plan = world.engine.cycle(0, 0);
+    assert_eq!(plan.binds().map(|bind| &*bind.uid).collect::<Vec<_>>(), ["another"]);
+    assert_eq!(world.engine.statistics().assumed, 1);
 }

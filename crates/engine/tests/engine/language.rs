@@ -12,7 +12,7 @@ use basalt_engine::facts::{
 use basalt_engine::plan::Bind;
 use basalt_engine::{Conf, Engine, Event, Options, Plan};
 
-const CONF: &str = "
+pub(crate) const CONF: &str = "
 actions: enqueue, allocate, backfill
 tiers:
 - plugins: [{name: priority}, {name: gang}]
@@ -56,9 +56,11 @@ pub(crate) struct World {
     groups: BTreeMap<Arc<str>, PodGroupFacts>,
     now_ms: i64,
     born_ms: i64,
-    plan: Plan,
+    pub(crate) plan: Plan,
+    /// Every event so far.
+    pub(crate) heard: Vec<Event>,
     /// Decided and not yet shown by the API.
-    decided: Vec<Bind>,
+    pub(crate) decided: Vec<Bind>,
 }
 
 impl World {
@@ -75,6 +77,7 @@ impl World {
             now_ms: 0,
             born_ms: 0,
             plan: Plan::default(),
+            heard: Vec::new(),
             decided: Vec::new(),
         }
     }
@@ -85,29 +88,36 @@ impl World {
     }
 
     fn put_pod(&mut self, pod: PodFacts) {
-        self.engine.apply(&Event::Pod(pod.clone()));
+        self.hear(Event::Pod(pod.clone()));
         self.pods.insert(pod.key.clone(), pod);
     }
 
+    /// Changes a pod that exists; one that is gone stays gone.
     fn change_pod(&mut self, name: &str, change: impl FnOnce(&mut PodFacts)) {
-        let mut pod = self.pods[&*format!("ns/{name}")].clone();
-        change(&mut pod);
-        self.put_pod(pod);
+        if let Some(mut pod) = self.pods.get(&*format!("ns/{name}")).cloned() {
+            change(&mut pod);
+            self.put_pod(pod);
+        }
+    }
+
+    fn hear(&mut self, event: Event) {
+        self.engine.apply(&event);
+        self.heard.push(event);
     }
 
     /// One line of a script.
     pub(crate) fn tell(&mut self, line: &str) {
         let words = Words::parse(line);
         match words.verb {
-            "node" => self.engine.apply(&Event::Node(words.node())),
+            "node" => self.hear(Event::Node(words.node())),
             "queue" => {
                 let created_ms = self.born();
-                self.engine.apply(&Event::Queue(QueueFacts {
+                self.hear(Event::Queue(QueueFacts {
                     created_ms,
                     ..words.queue()
                 }));
             }
-            "class" => self.engine.apply(&Event::PriorityClass(PriorityClassFacts {
+            "class" => self.hear(Event::PriorityClass(PriorityClassFacts {
                 name: words.name.into(),
                 value: words.number("value").unwrap_or(0) as i32,
                 global_default: words.flag("default"),
@@ -149,7 +159,7 @@ impl World {
             ..words.group()
         };
         self.groups.insert(group.key.clone(), group.clone());
-        self.engine.apply(&Event::PodGroup(group));
+        self.hear(Event::PodGroup(group));
         for index in 0..words.number("pods").unwrap_or(0) {
             let name = format!("{}-{}-{index}", words.name, words.get("role").unwrap_or("w"));
             let created_ms = self.born();
@@ -163,7 +173,10 @@ impl World {
     fn gone(&mut self, words: &Words) {
         let (kind, name) = words.name.split_once('/').expect("kind/name");
         let key: Arc<str> = format!("ns/{name}").into();
-        self.engine.apply(&match kind {
+        if kind == "pod" {
+            self.pods.remove(&key);
+        }
+        self.hear(match kind {
             "node" => Event::NodeGone { name: name.into() },
             "queue" => Event::QueueGone { name: name.into() },
             "class" => Event::PriorityClassGone { name: name.into() },
@@ -177,7 +190,8 @@ impl World {
         for transaction in &self.plan.transactions {
             if let (Some(phase), Some(group)) = (transaction.phase, self.groups.get_mut(&transaction.pod_group)) {
                 group.phase = phase;
-                self.engine.apply(&Event::PodGroup(group.clone()));
+                let group = group.clone();
+                self.engine.apply(&Event::PodGroup(group));
             }
         }
     }
@@ -219,6 +233,7 @@ impl World {
         if lines.is_empty() {
             lines.push("nothing".to_owned());
         }
+        self.decided.retain(|old| plan.binds().all(|new| new.pod != old.pod));
         self.decided.extend(plan.binds().cloned());
         self.plan = plan;
         lines

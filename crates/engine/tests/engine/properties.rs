@@ -1,1 +1,233 @@
+//! What holds for every cluster and every history.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use basalt_engine::facts::{NodeFacts, PodFacts, PodPhase};
+use basalt_engine::{Conf, Engine, Event, Options, Plan};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::language::{CONF, World};
+
+const SCORED: &str = "
+actions: enqueue, allocate, backfill
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: predicates}, {name: nodeorder}, {name: binpack}]
+";
+
+fn node() -> impl Strategy<Value = String> {
+    let extra = select(vec!["", "", "", " cordoned", " taint=t", " labels=zone:a"]);
+    (0..5, 0..9, 1..9, 1..12, extra)
+        .prop_map(|(n, cpu, memory, room, extra)| format!("node n{n} cpu={cpu} memory={memory}Gi room={room}{extra}"))
+}
+
+fn gang() -> impl Strategy<Value = String> {
+    let extra = select(vec![
+        "",
+        "",
+        "",
+        " gated",
+        " tolerate=t",
+        " select=zone:a",
+        " class=high",
+        " roles=w:2 role=w",
+    ]);
+    (0..6, 0..4, 0..6, 0..7, 0..4, 0..3, extra).prop_map(|(g, queue, min, pods, cpu, memory, extra)| {
+        format!("gang g{g} queue=q{queue} min={min} pods={pods} cpu={cpu} memory={memory}Gi{extra}")
+    })
+}
+
+fn cluster() -> impl Strategy<Value = Vec<String>> {
+    let queue = (0..4, 0..4).prop_map(|(q, parent)| format!("queue q{q} parent=q{parent}"));
+    let alone = (0..5, 0..5, 0..6)
+        .prop_map(|(pod, node, cpu)| format!("pod x{pod} cpu={cpu} on=n{node} running scheduler=foreign"));
+    let line =
+        prop_oneof![4 => node(), 4 => gang(), 1 => queue, 1 => alone, 1 => Just("class high value=9".to_owned())];
+    prop::collection::vec(line, 1..25)
+}
+
+fn history() -> impl Strategy<Value = Vec<String>> {
+    let pod = (0..6, 0..7).prop_map(|(g, p)| format!("g{g}-w-{p}")).boxed();
+    let act = prop_oneof![
+        6 => Just("cycle".to_owned()),
+        4 => Just("bound".to_owned()),
+        2 => Just("phases".to_owned()),
+        1 => Just("wait 40000".to_owned()),
+        2 => pod.clone().prop_map(|pod| format!("runs {pod}")),
+        1 => pod.clone().prop_map(|pod| format!("succeeds {pod}")),
+        1 => pod.clone().prop_map(|pod| format!("ends {pod}")),
+        1 => pod.clone().prop_map(|pod| format!("unbound {pod}")),
+        1 => pod.clone().prop_map(|pod| format!("touch {pod}")),
+        2 => pod.prop_map(|pod| format!("gone pod/{pod}")),
+        1 => (0..5).prop_map(|n| format!("gone node/n{n}")),
+        1 => (0..6).prop_map(|g| format!("gone gang/g{g}")),
+        1 => (0..4).prop_map(|q| format!("gone queue/q{q}")),
+        3 => node(),
+        3 => gang(),
+    ];
+    (cluster(), prop::collection::vec(act, 0..30)).prop_map(|(cluster, acts)| [cluster, acts].concat())
+}
+
+/// What is on each node: pods that the API shows there, and pods that we decided to put there.
+fn taken(world: &World) -> BTreeMap<Arc<str>, Vec<PodFacts>> {
+    let mut taken: BTreeMap<Arc<str>, Vec<PodFacts>> = BTreeMap::new();
+    for pod in world.pods.values() {
+        let decided = world
+            .decided
+            .iter()
+            .find(|bind| bind.pod == pod.key && pod.node.is_none());
+        let node = pod.node.clone().or(decided.map(|bind| bind.node.clone()));
+        if let Some(node) = node.filter(|_| !matches!(pod.phase, PodPhase::Succeeded | PodPhase::Failed)) {
+            taken.entry(node).or_default().push(pod.clone());
+        }
+    }
+    taken
+}
+
+fn nodes(world: &World) -> BTreeMap<Arc<str>, NodeFacts> {
+    let mut nodes = BTreeMap::new();
+    for event in &world.heard {
+        match event {
+            Event::Node(node) => drop(nodes.insert(node.name.clone(), node.clone())),
+            Event::NodeGone { name } => drop(nodes.remove(name)),
+            _ => {}
+        }
+    }
+    nodes
+}
+
+/// No node that was given a pod now has more on it than it offers, in any dimension that the new pods ask for.
+fn assert_no_overcommit(world: &World) {
+    let (taken, nodes) = (taken(world), nodes(world));
+    for bind in world.plan.binds() {
+        let pod = &world.pods[&bind.pod];
+        assert!(
+            pod.node.is_none() && !pod.gated && !pod.terminating,
+            "{} may not be bound",
+            bind.pod
+        );
+        let node = &nodes[&bind.node];
+        assert!(!node.unschedulable, "{} is cordoned", bind.node);
+        assert!(
+            taken[&bind.node].len() <= node.allocatable["pods"] as usize,
+            "too many pods on {}",
+            bind.node
+        );
+        for (name, _) in pod.requests.iter().filter(|(_, amount)| **amount > 0) {
+            let sum: i64 = taken[&bind.node]
+                .iter()
+                .map(|pod| pod.requests.get(name).copied().unwrap_or(0))
+                .sum();
+            assert!(
+                sum <= node.allocatable.get(name).copied().unwrap_or(0),
+                "{} is over-committed in {name}",
+                bind.node
+            );
+        }
+    }
+}
+
+/// Whoever is bound now belongs to a group that has at least its minimum with it.
+fn assert_gangs_whole(world: &World) {
+    for transaction in world
+        .plan
+        .transactions
+        .iter()
+        .filter(|transaction| !transaction.binds.is_empty())
+    {
+        let here = |pod: &&PodFacts| pod.group.as_ref() == Some(&transaction.pod_group);
+        let placed = world.pods.values().filter(here).filter(|pod| {
+            let alive = !pod.terminating && pod.phase != PodPhase::Failed;
+            let decided = world.decided.iter().any(|bind| bind.pod == pod.key);
+            let best_effort = pod.requests.values().all(|&amount| amount == 0);
+            alive && (pod.node.is_some() || decided || pod.phase == PodPhase::Succeeded || best_effort)
+        });
+        assert!(
+            placed.count() >= transaction.min_member as usize,
+            "{} is short of its minimum",
+            transaction.pod_group
+        );
+    }
+}
+
+fn run(conf: &str, lines: &[String]) -> (World, Vec<Plan>) {
+    let mut world = World::new(conf);
+    let mut plans = Vec::new();
+    for line in lines.iter().map(String::as_str).chain(["cycle"]) {
+        if line == "cycle" {
+            world.decide();
+            assert_no_overcommit(&world);
+            assert_gangs_whole(&world);
+            plans.push(world.plan.clone());
+        } else {
+            if line.starts_with("wait") {
+                // What was not shown in time is no longer believed.
+                world.decided.clear();
+            }
+            world.tell(line);
+        }
+    }
+    (world, plans)
+}
+
+/// The last word about each object, in an order of our choice.
+fn last_words(heard: &[Event]) -> Vec<Event> {
+    let name = |event: &Event| match event {
+        Event::Node(node) => format!("node {}", node.name),
+        Event::Pod(pod) => format!("pod {}", pod.key),
+        Event::PodGroup(group) => format!("group {}", group.key),
+        Event::Queue(queue) => format!("queue {}", queue.name),
+        Event::PriorityClass(class) => format!("class {}", class.name),
+        _ => String::new(),
+    };
+    let mut seen = BTreeSet::new();
+    let last: Vec<Event> = heard
+        .iter()
+        .rev()
+        .filter(|event| seen.insert(name(event)))
+        .cloned()
+        .collect();
+    last
+}
+
+fn plan_of(conf: &str, events: &[Event], seed: u64) -> String {
+    let mut engine = Engine::new(Conf::parse(conf).expect("a configuration"), Options::default());
+    for event in events {
+        engine.apply(event);
+    }
+    serde_json::to_string(&engine.cycle(0, seed)).expect("plain data")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_overcommit_and_no_broken_gang(lines in history(), scored in any::<bool>()) {
+        let conf = if scored { SCORED } else { CONF };
+        let (_, plans) = run(conf, &lines);
+        let (_, again) = run(conf, &lines);
+        prop_assert_eq!(plans, again);
+    }
+
+    #[test]
+    fn the_order_of_events_does_not_matter(
+        (lines, order) in cluster().prop_flat_map(|lines| {
+            let keys = prop::collection::vec(any::<u32>(), 200);
+            (Just(lines), keys)
+        }),
+        seed in 0u64..8,
+    ) {
+        let (world, _) = run(SCORED, &lines);
+        let events = last_words(&world.heard);
+        let mut shuffled: Vec<(u32, Event)> =
+            events.iter().enumerate().map(|(at, event)| (order[at % order.len()], event.clone())).collect();
+        shuffled.sort_by_key(|(key, _)| *key);
+        let shuffled: Vec<Event> = shuffled.into_iter().map(|(_, event)| event).collect();
+        let doubled = [shuffled.clone(), shuffled.clone()].concat();
+        let expected = plan_of(SCORED, &events, seed);
+        prop_assert_eq!(&plan_of(SCORED, &shuffled, seed), &expected);
+        prop_assert_eq!(&plan_of(SCORED, &doubled, seed), &expected);
+    }
+}

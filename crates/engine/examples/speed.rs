@@ -1,0 +1,82 @@
+//! How long a cycle takes, from a filled model to the finished plan. Run with `--release`.
+
+use std::time::Instant;
+
+use basalt_engine::generate::Workload;
+use basalt_engine::{Conf, Engine, Options};
+
+const CONF: &str = "
+actions: enqueue, allocate, backfill
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: predicates}, {name: nodeorder}, {name: binpack}]
+";
+
+fn measure(name: &str, workload: Workload) {
+    let conf = Conf::parse(CONF).expect("a configuration");
+    let mut times = Vec::new();
+    let mut bound = 0;
+    let mut filled_ms = 0.0;
+    for _ in 0..5 {
+        let mut engine = Engine::new(conf.clone(), Options::default());
+        let start = Instant::now();
+        workload.events().for_each(|event| engine.apply(&event));
+        filled_ms = start.elapsed().as_secs_f64() * 1e3;
+        let start = Instant::now();
+        let plan = engine.cycle(0, 0);
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+        bound = plan.binds().count();
+    }
+    times.sort_by(f64::total_cmp);
+    let median = times[times.len() / 2];
+    let rate = bound as f64 / median * 1e3;
+    println!("{name:<28} fill {filled_ms:>8.1} ms  decide {median:>8.2} ms  bound {bound:>8}  {rate:>10.0} pods/s");
+}
+
+fn main() {
+    let base = Workload::default();
+    measure("1k nodes, 500×20", base);
+    measure(
+        "1k nodes, 20×500",
+        Workload {
+            jobs: 20,
+            pods_per_job: 500,
+            ..base
+        },
+    );
+    measure(
+        "1k nodes, 1×10000",
+        Workload {
+            jobs: 1,
+            pods_per_job: 10_000,
+            ..base
+        },
+    );
+    measure(
+        "1k nodes, 10000×1",
+        Workload {
+            jobs: 10_000,
+            pods_per_job: 1,
+            ..base
+        },
+    );
+    let large = Workload {
+        nodes: 10_000,
+        jobs: 1000,
+        pods_per_job: 100,
+        classes: 50,
+        queues: 20,
+        depth: 3,
+    };
+    measure("10k nodes, 1000×100, 50 cl", large);
+    if std::env::args().any(|arg| arg == "--huge") {
+        measure(
+            "100k nodes, 10000×100",
+            Workload {
+                nodes: 100_000,
+                jobs: 10_000,
+                ..large
+            },
+        );
+    }
+}
