@@ -44,11 +44,38 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let colour = terminal::wants_colour(io::stdout().is_terminal(), |name| std::env::var_os(name));
-    let (mut out, mut err) = (io::stdout().lock(), io::stderr().lock());
+    let (mut out, mut err) = (io::stdout(), io::stderr());
     let mut session = Session::new(cli.global, &mut out, &mut err, colour);
     let result = runtime.block_on(execute(cli.command, &mut session));
     let result = result.and_then(|()| session.flush());
     ExitCode::from(report(result, &mut err))
+}
+
+/// Runs a command line against a given client, without kubeconfig and colours, and returns the exit status.
+///
+/// For programs that have a server in themselves.
+pub async fn run_with(
+    client: kube::Client,
+    args: impl IntoIterator<Item = OsString>,
+    out: &mut (dyn Write + Send),
+    err: &mut (dyn Write + Send),
+) -> u8 {
+    let result = match Cli::try_parse_from(args) {
+        Ok(cli) => {
+            let mut session = Session::new(cli.global, out, err, false).with_client(client);
+            execute(cli.command, &mut session).await.and_then(|()| session.flush())
+        }
+        Err(usage) => {
+            let text = usage.render();
+            let _ = if usage.use_stderr() {
+                write!(err, "{text}")
+            } else {
+                write!(out, "{text}")
+            };
+            return u8::try_from(usage.exit_code()).unwrap_or(2);
+        }
+    };
+    report(result, err)
 }
 
 /// The definition of all commands, for help, completion and manual pages.

@@ -14,21 +14,37 @@ use crate::terminal::neutral;
 /// Flags, streams and, once it is needed, the connection.
 pub(crate) struct Session<'a> {
     global: Global,
-    out: &'a mut dyn Write,
-    err: &'a mut dyn Write,
+    out: &'a mut (dyn Write + Send),
+    err: &'a mut (dyn Write + Send),
     rest: Option<Rest>,
     /// Whether tables are coloured.
     pub(crate) colour: bool,
 }
 
 impl<'a> Session<'a> {
-    pub(crate) fn new(global: Global, out: &'a mut dyn Write, err: &'a mut dyn Write, colour: bool) -> Self {
+    pub(crate) fn new(
+        global: Global,
+        out: &'a mut (dyn Write + Send),
+        err: &'a mut (dyn Write + Send),
+        colour: bool,
+    ) -> Self {
         Self {
             global,
             out,
             err,
             rest: None,
             colour,
+        }
+    }
+
+    /// A session that talks to a client that is already there.
+    pub(crate) fn with_client(self, client: kube::Client) -> Self {
+        Self {
+            rest: Some(Rest {
+                client,
+                server: "this process".to_owned(),
+            }),
+            ..self
         }
     }
 

@@ -4,13 +4,13 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
-use futures::stream::FuturesUnordered;
 use futures::{FutureExt, Stream, StreamExt};
 use k8s_openapi::api::core::v1::{Event as PodEvent, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
+use tokio::task::{JoinError, JoinSet};
 use tracing::{debug, warn};
 
 use super::FakeOptions;
@@ -39,12 +39,12 @@ pub async fn run(client: Client, options: FakeOptions, shutdown: impl Future<Out
             .map(|grace| Millis::try_from(grace.as_millis()).unwrap_or(Millis::MAX)),
     });
     let requests_max = options.requests_in_flight.max(1);
-    let mut requests = FuturesUnordered::new();
+    let mut requests = JoinSet::new();
     loop {
         while requests.len() < requests_max
             && let Some(action) = kubelet.take(now())
         {
-            requests.push(request(&client, action));
+            requests.spawn(request(client.clone(), action));
         }
         let busy = requests.len() >= requests_max;
         tokio::select! {
@@ -55,11 +55,14 @@ pub async fn run(client: Client, options: FakeOptions, shutdown: impl Future<Out
             event = nodes.next() => {
                 take_in(&mut kubelet, event.ok_or(NodeError::WatchEnded("nodes"))?, nodes.as_mut());
             }
-            Some((target, outcome)) = requests.next() => kubelet.apply(now(), Event::Done(target, outcome)),
+            Some(done) = requests.join_next() => {
+                let (target, outcome) = answer(done);
+                kubelet.apply(now(), Event::Done(target, outcome));
+            }
             () = tokio::time::sleep(sleep_for(kubelet.next_due())), if !busy => {}
         }
     }
-    let finish = async { while requests.next().await.is_some() {} };
+    let finish = async { while requests.join_next().await.is_some() {} };
     if tokio::time::timeout(FINISH_MAX, finish).await.is_err() {
         debug!("fake kubelet: left before all requests were answered");
     }
@@ -128,7 +131,13 @@ fn node_events(client: &Client) -> impl Stream<Item = Option<Event>> + use<> {
         })
 }
 
-async fn request(client: &Client, action: Action) -> (Target, Outcome) {
+/// The answer of a request; a panic in one is a bug, and goes on here.
+fn answer(done: Result<(Target, Outcome), JoinError>) -> (Target, Outcome) {
+    done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}
+
+async fn request(client: Client, action: Action) -> (Target, Outcome) {
+    let client = &client;
     let target = action.target();
     let result = match action {
         Action::PatchPod { pod, patch, warnings } => {
