@@ -166,7 +166,13 @@ fn a_lost_pod_is_made_again_alone() {
     assert_eq!(world.phase(), "Pending", "below minAvailable until it runs again");
     world.all_pods("Running");
     world.settle();
-    assert_eq!(world.phase(), "Running");
+    let conditions = world.job().status.expect("status").conditions;
+    let phases: Vec<_> = conditions.iter().map(|condition| condition.status.as_str()).collect();
+    assert_eq!(
+        phases,
+        ["Pending", "Running"],
+        "one entry for each phase, the latest last"
+    );
 }
 
 #[test]
@@ -174,6 +180,9 @@ fn enough_successes_end_the_job_and_stop_the_rest() {
     let mut world = World::started(json!({"minAvailable": 3, "minSuccess": 1, "tasks": [task("a", 3)]}));
     world.all_pods("Running");
     world.pods("Succeeded", &["train-a-1"]);
+    world.step();
+    // What the stopping pods hold is accounted for by the group until they are gone.
+    assert_eq!(world.names("PodGroup").len(), 1);
     world.settle();
     assert_eq!(world.phase(), "Completed");
     assert_eq!(world.names("Pod"), ["train-a-1"]);
