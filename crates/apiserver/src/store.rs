@@ -24,6 +24,8 @@ mod reclaim;
 mod record;
 mod replay;
 mod state;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::path::PathBuf;

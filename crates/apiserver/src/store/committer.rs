@@ -1,7 +1,10 @@
 //! Group commit: one thread, one batch after the other.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::MutexGuard;
 
 use super::folder::io_error;
 use super::head::Transaction;
@@ -11,6 +14,8 @@ use super::{Backend, Shared};
 
 /// A batch is closed when it has this much; what remains waits for the next.
 const BATCH_BYTES: usize = 4 << 20;
+/// How long to wait for one more writer: a fraction of what an fsync takes.
+const LINGER: Duration = Duration::from_micros(50);
 
 pub(super) fn spawn(shared: &Arc<Shared>, log: Log) -> Result<JoinHandle<()>, OpenError> {
     let committer = Arc::clone(shared);
@@ -24,26 +29,46 @@ pub(super) fn spawn(shared: &Arc<Shared>, log: Log) -> Result<JoinHandle<()>, Op
 }
 
 fn run(shared: &Shared, mut log: Log) {
-    while let Some(batch) = take(shared) {
-        if let Err(what) = log.append(&batch, &shared.state) {
-            shared.fail(batch, &what);
-            return;
+    // Waking a thousand writers takes as long as a write to the disk, so it is done meanwhile.
+    let (durable, answers) = mpsc::channel::<Vec<Transaction>>();
+    // `durable` moves in, so that its end, which ends the other thread, comes before the wait for that.
+    std::thread::scope(move |scope| {
+        scope.spawn(move || {
+            for batch in answers {
+                shared.head.lock().settle(&batch);
+                shared.answer(batch);
+            }
+        });
+        let mut last = 0;
+        while let Some(batch) = take(shared, last) {
+            last = batch.len();
+            if let Err(what) = log.append(&batch, &shared.state) {
+                return shared.fail(batch, &what);
+            }
+            shared.show(&batch);
+            if durable.send(batch).is_err() {
+                return shared.fail(Vec::new(), "the thread that answers has ended");
+            }
         }
-        shared.show(&batch);
-        shared.head.lock().settle(&batch);
-        shared.answer(batch);
-    }
+    });
 }
 
 /// The next batch: all that waits, in order, up to a limit. `None` when the store is closed and
 /// nothing waits any more.
-fn take(shared: &Shared) -> Option<Vec<Transaction>> {
+fn take(shared: &Shared, last: usize) -> Option<Vec<Transaction>> {
     let mut head = shared.head.lock();
     while head.queue.is_empty() {
         if head.refusal.is_some() {
             return None;
         }
         shared.work.wait(&mut head);
+    }
+    // The writers that the last batch has answered come back one by one. A batch of the first few
+    // would cost as much as one of all, so as long as they keep coming they are waited for.
+    let mut seen = 0;
+    while seen < head.queue.len() && head.queue.len() < last / 2 {
+        seen = head.queue.len();
+        MutexGuard::unlocked(&mut head, || std::thread::sleep(LINGER));
     }
     let mut bytes = 0;
     let count = head.queue.iter().take_while(|transaction| {

@@ -106,42 +106,36 @@ impl Folder {
 /// `None`: empty or not there.
 fn examine(path: &Path) -> Result<Option<Condition>, OpenError> {
     let format = path.join(FORMAT_FILE);
-    match File::open(&format) {
-        Ok(file) => {
-            let mut text = String::new();
-            let read = file.take(FILE_BYTES_MAX).read_to_string(&mut text);
-            match read {
-                Ok(_) => parse(path, &text).map(Some),
-                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                    Err(foreign(path, format!("{FORMAT_FILE} is not text")))
-                }
-                Err(source) => Err(io_error(&format, source)),
-            }
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let entries = match fs::read_dir(path) {
-                Ok(entries) => entries,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-                    return Err(foreign(path, "it is not a folder".to_owned()));
-                }
-                Err(source) => return Err(io_error(path, source)),
-            };
-            for entry in entries {
-                let name = entry.map_err(|source| io_error(path, source))?.file_name();
-                // These two can be left of a creation that was interrupted.
-                if name != LOCK_FILE && name != FORMAT_DRAFT {
-                    let name = name.to_string_lossy();
-                    return Err(foreign(
-                        path,
-                        format!("it has no {FORMAT_FILE} file, but it has {name:?}"),
-                    ));
-                }
-            }
-            Ok(None)
-        }
-        Err(source) => Err(io_error(&format, source)),
+    let mut text = String::new();
+    let read = File::open(&format).and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text));
+    match read.map_err(|error| (error.kind(), error)) {
+        Ok(_) => parse(path, &text).map(Some),
+        Err((io::ErrorKind::NotFound, _)) => examine_without_format(path).map(|()| None),
+        Err((io::ErrorKind::NotADirectory, _)) => Err(foreign(path, "it is not a folder".to_owned())),
+        Err((io::ErrorKind::InvalidData, _)) => Err(foreign(path, format!("{FORMAT_FILE} is not text"))),
+        Err((_, source)) => Err(io_error(&format, source)),
     }
+}
+
+/// Only a folder that is not there or holds nothing of anybody may become a store.
+fn examine_without_format(path: &Path) -> Result<(), OpenError> {
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(io_error(path, source)),
+    };
+    for entry in entries {
+        let name = entry.map_err(|source| io_error(path, source))?.file_name();
+        // These two can be left of a creation that was interrupted.
+        if name != LOCK_FILE && name != FORMAT_DRAFT {
+            let name = name.to_string_lossy();
+            return Err(foreign(
+                path,
+                format!("it has no {FORMAT_FILE} file, but it has {name:?}"),
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn parse(path: &Path, text: &str) -> Result<Condition, OpenError> {

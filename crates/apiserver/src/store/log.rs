@@ -17,9 +17,17 @@ use super::record::{self, Header};
 use super::replay::{Replay, Replayed};
 use super::state::State;
 
-const BATCHES: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("batches");
-/// redb's page cache. Batches are written once and read at the start only, so it need not be large.
-const CACHE_BYTES: usize = 32 << 20;
+/// The pieces of batches by (sequence, piece).
+const BATCHES: TableDefinition<'static, (u64, u32), &[u8]> = TableDefinition::new("batches");
+/// redb's page cache. Batches are written once and read at the start only, so it need not be large;
+/// but half of it must hold a usual batch, or redb writes pages before they are complete, and again.
+const CACHE_BYTES: usize = 64 << 20;
+/// redb puts a large value into one page of a power of two, which is written whole. So a batch is cut
+/// into pieces that fill such pages.
+const PIECE_PAGE_MAX: usize = 128 << 10;
+const PIECE_PAGE_MIN: usize = 4 << 10;
+/// What redb needs of such a page for itself and the key.
+const PIECE_OVERHEAD: usize = 4 + 4 + 12;
 
 /// The log, open for writing.
 pub(super) struct Log {
@@ -62,7 +70,12 @@ impl Log {
         Ok(Self::new(database, replayed, Some(folder), options))
     }
 
-    fn new(database: Database, replayed: Replayed, folder: Option<Folder>, options: &Options) -> (Self, State) {
+    pub(super) fn new(
+        database: Database,
+        replayed: Replayed,
+        folder: Option<Folder>,
+        options: &Options,
+    ) -> (Self, State) {
         let log = Self {
             database,
             total_bytes: replayed.batches.iter().map(|batch| batch.bytes).sum(),
@@ -112,9 +125,13 @@ impl Log {
         let transaction = self.database.begin_write()?;
         {
             let mut table = transaction.open_table(BATCHES)?;
-            table.insert(sequence, self.buffer.as_slice())?;
+            for (piece, bytes) in (0..).zip(pieces(&self.buffer)) {
+                table.insert((sequence, piece), bytes)?;
+            }
             for batch in &plan.dropped {
-                table.remove(batch.sequence)?;
+                for piece in 0..pieces_of(batch.bytes) {
+                    table.remove((batch.sequence, piece))?;
+                }
             }
         }
         transaction.commit()?;
@@ -136,7 +153,9 @@ impl Log {
     }
 }
 
-enum Failure {
+/// Why a log could not be opened.
+#[derive(Debug)]
+pub(super) enum Failure {
     Open(OpenError),
     Io(std::io::Error),
     Damage(String),
@@ -152,14 +171,17 @@ fn failure(error: impl Into<redb::Error>) -> Failure {
     }
 }
 
-fn builder() -> Builder {
+pub(super) fn builder() -> Builder {
     let mut builder = Builder::new();
     builder.set_cache_size(CACHE_BYTES);
     builder
 }
 
 /// A new database with an empty log.
-fn create(created: Result<Database, DatabaseError>, options: &Options) -> Result<(Database, Replayed), Failure> {
+pub(super) fn create(
+    created: Result<Database, DatabaseError>,
+    options: &Options,
+) -> Result<(Database, Replayed), Failure> {
     let database = created.map_err(failure)?;
     let transaction = database.begin_write().map_err(failure)?;
     transaction.open_table(BATCHES).map_err(failure)?;
@@ -190,21 +212,63 @@ fn replay(database: &impl ReadableDatabase, options: &Options) -> Result<Replaye
     let transaction = database.begin_read().map_err(failure)?;
     let table = transaction.open_table(BATCHES).map_err(failure)?;
     let newest = match table.last().map_err(failure)? {
-        Some((key, value)) => Some(
-            record::header(value.value())
-                .map_err(|what| in_batch(key.value(), &what))?
-                .0,
-        ),
+        Some((key, _)) => {
+            let (sequence, _) = key.value();
+            let mut bytes = Vec::new();
+            for piece in table.range((sequence, 0)..).map_err(failure)? {
+                bytes.extend_from_slice(piece.map_err(failure)?.1.value());
+            }
+            Some(record::header(&bytes).map_err(|what| in_batch(sequence, &what))?.0)
+        }
         None => None,
     };
     let mut replay = Replay::new(newest, options);
+    let mut batch = |sequence: u64, bytes: &mut Vec<u8>| {
+        let replayed = replay.batch(sequence, bytes).map_err(|what| in_batch(sequence, &what));
+        bytes.clear();
+        replayed
+    };
+    let (mut current, mut bytes) = (None, Vec::new());
     for entry in table.iter().map_err(failure)? {
         let (key, value) = entry.map_err(failure)?;
-        replay
-            .batch(key.value(), value.value())
-            .map_err(|what| in_batch(key.value(), &what))?;
+        let (sequence, _) = key.value();
+        if let Some(before) = current.replace(sequence).filter(|before| *before != sequence) {
+            batch(before, &mut bytes)?;
+        }
+        bytes.extend_from_slice(value.value());
+    }
+    if let Some(last) = current {
+        batch(last, &mut bytes)?;
     }
     replay.finish(options).map_err(Failure::Damage)
+}
+
+/// Cuts a batch: each piece fills the largest page that it can.
+fn pieces(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (piece, later) = rest.split_at(piece_length(rest.len()));
+        rest = later;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// How many pieces a batch of this length has.
+fn pieces_of(bytes: u64) -> u32 {
+    let mut rest = bytes as usize;
+    let mut count = 0;
+    while rest > 0 {
+        rest -= piece_length(rest);
+        count += 1;
+    }
+    count
+}
+
+fn piece_length(rest: usize) -> usize {
+    let mut page = PIECE_PAGE_MAX;
+    while page > PIECE_PAGE_MIN && page - PIECE_OVERHEAD > rest {
+        page /= 2;
+    }
+    rest.min(page - PIECE_OVERHEAD)
 }
 
 fn in_batch(sequence: u64, what: &str) -> Failure {
