@@ -154,6 +154,14 @@ fn other_plants() -> Vec<Plant> {
     vec![
         ("part of a gang", vec![("/pods/2/spec/nodeName", json!(""))], &["I2"]),
         (
+            "part of a gang without task minimums",
+            vec![
+                ("/podGroups/0/spec/minTaskMember", json!({})),
+                ("/pods/2/spec/nodeName", json!("")),
+            ],
+            &["I2"],
+        ),
+        (
             "a task of the gang short",
             vec![(task, json!("v"))],
             &["I2", "I6", "I6"],
