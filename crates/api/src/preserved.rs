@@ -1,7 +1,9 @@
 //! A typed view of an object that keeps what the type does not know.
 
+use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -78,6 +80,36 @@ impl<T: Serialize> Serialize for Preserved<T> {
 impl<'de, T: Serialize + DeserializeOwned> Deserialize<'de> for Preserved<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::new(Value::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+/// The preserving view works with `kube::Api` and watchers like the type inside.
+impl<T: kube::Resource> kube::Resource for Preserved<T> {
+    type DynamicType = T::DynamicType;
+    type Scope = T::Scope;
+
+    fn kind(dynamic: &T::DynamicType) -> Cow<'_, str> {
+        T::kind(dynamic)
+    }
+
+    fn group(dynamic: &T::DynamicType) -> Cow<'_, str> {
+        T::group(dynamic)
+    }
+
+    fn version(dynamic: &T::DynamicType) -> Cow<'_, str> {
+        T::version(dynamic)
+    }
+
+    fn plural(dynamic: &T::DynamicType) -> Cow<'_, str> {
+        T::plural(dynamic)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        self.typed.meta()
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        self.typed.meta_mut()
     }
 }
 

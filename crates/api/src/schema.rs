@@ -104,11 +104,74 @@ fn named(name: &str, definitions: &Map<String, Value>, open: &mut BTreeSet<Strin
     if !open.insert(name.to_owned()) {
         return json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     }
-    let expanded = definitions
+    let mut expanded = definitions
         .get(name)
         .map_or(Value::Null, |definition| expand(definition, definitions, open));
     open.remove(name);
+    mark(name, &mut expanded);
     expanded
+}
+
+/// Lists of Kubernetes' types whose items have an identity, by type, field and the item's keys. Server-side apply
+/// merges them item by item, and no two items may have the same keys; other lists are taken as a whole.
+const LIST_MAPS: [(&str, &str, &[&str]); 18] = [
+    ("PodSpec", "containers", &["name"]),
+    ("PodSpec", "initContainers", &["name"]),
+    ("PodSpec", "ephemeralContainers", &["name"]),
+    ("PodSpec", "volumes", &["name"]),
+    ("PodSpec", "imagePullSecrets", &["name"]),
+    ("PodSpec", "hostAliases", &["ip"]),
+    ("PodSpec", "schedulingGates", &["name"]),
+    ("PodSpec", "resourceClaims", &["name"]),
+    (
+        "PodSpec",
+        "topologySpreadConstraints",
+        &["topologyKey", "whenUnsatisfiable"],
+    ),
+    ("Container", "env", &["name"]),
+    ("Container", "ports", &["containerPort", "protocol"]),
+    ("Container", "volumeMounts", &["mountPath"]),
+    ("Container", "volumeDevices", &["devicePath"]),
+    ("EphemeralContainer", "env", &["name"]),
+    ("EphemeralContainer", "ports", &["containerPort", "protocol"]),
+    ("EphemeralContainer", "volumeMounts", &["mountPath"]),
+    ("EphemeralContainer", "volumeDevices", &["devicePath"]),
+    ("ResourceRequirements", "claims", &["name"]),
+];
+
+/// Keys of such items that need not be given, and what they are then.
+const KEY_DEFAULTS: [(&str, &str, &str); 1] = [("ContainerPort", "protocol", "TCP")];
+
+/// Types that server-side apply takes as a whole.
+const ATOMIC: [&str; 9] = [
+    "ConfigMapKeySelector",
+    "LabelSelector",
+    "LocalObjectReference",
+    "NodeSelector",
+    "NodeSelectorTerm",
+    "ObjectFieldSelector",
+    "ResourceFieldSelector",
+    "SecretKeySelector",
+    "TypedLocalObjectReference",
+];
+
+/// Adds what Kubernetes' own schema says about merging, which k8s-openapi leaves out.
+fn mark(name: &str, schema: &mut Value) {
+    let name = name.rsplit('.').next().unwrap_or(name);
+    if ATOMIC.contains(&name) {
+        schema["x-kubernetes-map-type"] = json!("atomic");
+    }
+    for (_, field, keys) in LIST_MAPS.iter().filter(|(owner, _, _)| *owner == name) {
+        if let Some(list) = schema.pointer_mut(&format!("/properties/{field}")) {
+            list["x-kubernetes-list-type"] = json!("map");
+            list["x-kubernetes-list-map-keys"] = json!(keys);
+        }
+    }
+    for (_, field, default) in KEY_DEFAULTS.iter().filter(|(owner, _, _)| *owner == name) {
+        if let Some(property) = schema.pointer_mut(&format!("/properties/{field}")) {
+            property["default"] = json!(default);
+        }
+    }
 }
 
 /// Metadata inside a template.

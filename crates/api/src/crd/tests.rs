@@ -491,6 +491,9 @@ fn faults(schema: &Value, path: &str, found: &mut Vec<String>) {
             Some(_) => {}
         }
     }
+    if let Some(keys) = fields.get("x-kubernetes-list-map-keys").and_then(Value::as_array) {
+        found.extend(key_faults(&fields["items"], keys, path));
+    }
     for (name, property) in properties.into_iter().flatten() {
         faults(property, &format!("{path}.{name}"), found);
     }
@@ -499,6 +502,39 @@ fn faults(schema: &Value, path: &str, found: &mut Vec<String>) {
             faults(nested, &format!("{path}.{keyword}"), found);
         }
     }
+}
+
+/// Kubernetes demands that a key of a list is required of its items, or has a default.
+fn key_faults(items: &Value, keys: &[Value], path: &str) -> Vec<String> {
+    let required = items["required"].as_array().cloned().unwrap_or_default();
+    let lax = |key: &&Value| {
+        let property = &items["properties"][key.as_str().unwrap_or_default()];
+        !property.is_object() || (!required.contains(key) && property.get("default").is_none())
+    };
+    keys.iter()
+        .filter(lax)
+        .map(|key| format!("{path}: key {key} may be absent"))
+        .collect()
+}
+
+#[test]
+fn lists_with_keys_are_merged_by_item() {
+    let spec = at(schema("jobs"), "spec.tasks[].template.spec");
+    let check = |path: &str, keys: &[&str]| {
+        let list = at(&spec, path);
+        assert_eq!(list["x-kubernetes-list-type"], json!("map"), "{path}");
+        assert_eq!(list["x-kubernetes-list-map-keys"], json!(keys), "{path}");
+    };
+    check("containers", &["name"]);
+    check("volumes", &["name"]);
+    check("containers[].env", &["name"]);
+    check("containers[].ports", &["containerPort", "protocol"]);
+    check("topologySpreadConstraints", &["topologyKey", "whenUnsatisfiable"]);
+    assert_eq!(at(&spec, "containers[].ports[].protocol")["default"], json!("TCP"));
+    assert_eq!(
+        at(schema("podgroups"), "spec.subGroupPolicy[].labelSelector")["x-kubernetes-map-type"],
+        json!("atomic")
+    );
 }
 
 #[test]

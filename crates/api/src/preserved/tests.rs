@@ -165,3 +165,11 @@ proptest! {
         prop_assert_eq!(&read, &*job);
     }
 }
+
+#[test]
+fn it_is_the_same_resource() {
+    use kube::Resource as _;
+    assert_eq!(Preserved::<Queue>::url_path(&(), None), Queue::url_path(&(), None));
+    let preserved = Preserved::<Queue>::new(queue()).expect("a queue");
+    assert_eq!(preserved.meta().name.as_deref(), Some("q"));
+}
