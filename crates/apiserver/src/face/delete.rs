@@ -13,7 +13,7 @@ use super::meta::{self, at, text, texts};
 use super::status::{ApiError, ApiResult, json_response, success};
 use super::update::{ATTEMPTS_MAX, after, write_of};
 use super::{admission, body, custom, list, present};
-use crate::store::{Expect, Object, Write};
+use crate::store::{Object, Write};
 
 /// Finalizer of a deletion that waits for its dependents.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
@@ -187,13 +187,9 @@ pub(crate) async fn delete_one(
         admission::admit(call, Operation::Delete, name, None, Some(&old), warnings)?;
         let mut new = old.clone();
         mark(call, options, &mut new)?;
-        let write = if new == old && meta::is_held(&old) {
-            Write::Check {
-                key: key.clone(),
-                expect: Expect::Revision(current.revision),
-            }
-        } else {
-            write_of(call, &key, &new, current.revision)
+        let write = match write_of(call, &key, &new, current.revision) {
+            Write::Put { key, expect, .. } if new == old => Write::Check { key, expect },
+            write => write,
         };
         let gone = matches!(write, Write::Delete { .. });
         let done = |object: Value| {

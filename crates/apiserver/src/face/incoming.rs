@@ -1,6 +1,6 @@
 //! An object that came in: is it of the right kind, are its fields known, and what it looks like in storage.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::body::Decoded;
 use super::call::Call;
@@ -27,7 +27,7 @@ pub(crate) fn take(call: &Call, decoded: Decoded) -> ApiResult<Incoming> {
     let kind = &call.kind;
     check_kind(kind, &mut object)?;
     meta::check_types(kind, &object)?;
-    tidy_metadata(meta::metadata_mut(&mut object)?);
+    meta::tidy(meta::metadata_mut(&mut object)?);
     let mut warnings: Vec<String> = kind
         .custom()
         .and_then(|shape| shape.deprecation.clone())
@@ -59,18 +59,6 @@ pub(crate) fn take(call: &Call, decoded: Decoded) -> ApiResult<Incoming> {
     }
     present::to_stored(kind, &mut object);
     Ok(Incoming { object, warnings })
-}
-
-/// Takes away what is not kept, and what is the same as absent.
-fn tidy_metadata(metadata: &mut Map<String, Value>) {
-    metadata.remove("managedFields");
-    metadata.remove("selfLink");
-    metadata.retain(|_, value| match value {
-        Value::Null => false,
-        Value::Object(map) => !map.is_empty(),
-        Value::Array(list) => !list.is_empty(),
-        _ => true,
-    });
 }
 
 fn cannot_handle(kind: &Kind, why: &str) -> ApiError {

@@ -44,6 +44,18 @@ pub(crate) fn put(metadata: &mut Map<String, Value>, key: &str, value: Option<Va
     };
 }
 
+/// Takes away what is not kept, and what is the same as absent.
+pub(crate) fn tidy(metadata: &mut Map<String, Value>) {
+    metadata.remove("managedFields");
+    metadata.remove("selfLink");
+    metadata.retain(|_, value| match value {
+        Value::Null => false,
+        Value::Object(map) => !map.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        _ => true,
+    });
+}
+
 /// The strings of a list at a path.
 pub(crate) fn texts<'a>(object: &'a Value, path: &[&str]) -> impl Iterator<Item = &'a str> {
     at(object, path)

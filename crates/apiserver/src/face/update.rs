@@ -221,6 +221,7 @@ fn isolate(call: &Call, old: &Value, new: &mut Value) {
 
 fn keep_metadata(old: &Value, new: &mut Value) -> ApiResult<()> {
     let metadata = meta::metadata_mut(new)?;
+    meta::tidy(metadata);
     for key in [
         "name",
         "namespace",

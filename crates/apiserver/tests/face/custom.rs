@@ -1,0 +1,180 @@
+//! Kinds that are defined at run time.
+
+use serde_json::json;
+
+use crate::world::{World, widget, widgets};
+
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
+
+#[tokio::test]
+async fn a_definition_is_served_at_once_and_goes_with_its_objects() {
+    let world = World::new().await;
+    assert_eq!(world.get(WIDGETS).await.code, 404);
+    let crd = world.made(CRDS, widgets()).await;
+    let established = crd["status"]["conditions"].as_array().into_iter().flatten();
+    assert!(
+        established
+            .clone()
+            .any(|found| found["type"] == "Established" && found["status"] == "True"),
+        "{crd}"
+    );
+    assert_eq!(crd["status"]["storedVersions"], json!(["v1"]));
+    assert_eq!(crd["spec"]["names"]["listKind"], "WidgetList");
+
+    let made = world.made(WIDGETS, widget("a")).await;
+    assert_eq!(made["spec"]["size"], 3, "defaults of the schema");
+    assert_eq!(made["metadata"]["generation"], 1);
+    let listed = world.get("/apis/example.com/v1").await.body;
+    assert!(
+        listed["resources"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|found| found["name"] == "widgets/status")
+    );
+
+    world.delete(&format!("{CRDS}/widgets.example.com"), json!({})).await;
+    world.gone(&format!("{CRDS}/widgets.example.com")).await;
+    assert_eq!(world.get(WIDGETS).await.code, 404);
+    assert!(
+        world
+            .server
+            .store()
+            .list("widgets.example.com", None)
+            .objects
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn other_versions_show_the_same_object() {
+    let world = World::new().await;
+    world.made(CRDS, widgets()).await;
+    let made = world.made(WIDGETS, widget("a")).await;
+    let beta = "/apis/example.com/v1beta1/namespaces/default/widgets";
+    let mut seen = world.get(&format!("{beta}/a")).await.body;
+    assert_eq!(seen["apiVersion"], "example.com/v1beta1");
+    seen["apiVersion"] = "example.com/v1".into();
+    assert_eq!(seen, made);
+    let mut other = widget("b");
+    other["apiVersion"] = "example.com/v1beta1".into();
+    assert_eq!(world.made(beta, other).await["apiVersion"], "example.com/v1beta1");
+    let list = world.get(WIDGETS).await.body;
+    assert_eq!(list["items"][1]["apiVersion"], "example.com/v1");
+    assert_eq!(list["kind"], "WidgetList");
+}
+
+#[tokio::test]
+async fn schemas_check_prune_and_select() {
+    let world = World::new().await;
+    world.made(CRDS, widgets()).await;
+    let mut bad = widget("bad");
+    bad["spec"]["size"] = (-1).into();
+    let refused = world.post(WIDGETS, bad.clone()).await;
+    assert_eq!((refused.code, refused.reason()), (422, "Invalid"));
+    assert!(
+        refused
+            .message()
+            .starts_with("Widget.example.com \"bad\" is invalid: spec.size"),
+        "{}",
+        refused.message()
+    );
+    assert_eq!(refused.body["details"]["causes"][0]["field"], "spec.size");
+
+    bad["spec"] = json!({"size": 1, "odd": 2});
+    let strict = world
+        .post(&format!("{WIDGETS}?fieldValidation=Strict"), bad.clone())
+        .await;
+    assert_eq!((strict.code, strict.reason()), (400, "BadRequest"));
+    assert!(
+        strict.message().contains("unknown field \"spec.odd\""),
+        "{}",
+        strict.message()
+    );
+    let warned = world.post(WIDGETS, bad).await;
+    assert_eq!((warned.code, warned.warnings.len()), (201, 1));
+    assert!(warned.body["spec"].get("odd").is_none());
+
+    world.made(WIDGETS, widget("red")).await;
+    let found = world
+        .get(&format!("{WIDGETS}?fieldSelector=spec.color%3Dred"))
+        .await
+        .body;
+    assert_eq!(found["items"].as_array().map(Vec::len), Some(1));
+    let refused = world.get(&format!("{WIDGETS}?fieldSelector=spec.size%3D1")).await;
+    assert_eq!(refused.code, 400);
+}
+
+#[tokio::test]
+async fn status_scale_and_generation() {
+    let world = World::new().await;
+    world.made(CRDS, widgets()).await;
+    let mut wanted = widget("a");
+    wanted["status"] = json!({"replicas": 9});
+    let made = world.made(WIDGETS, wanted).await;
+    assert!(made.get("status").is_none());
+    let path = format!("{WIDGETS}/a");
+    let got = world
+        .merge(
+            &format!("{path}/status"),
+            json!({"status": {"replicas": 2}, "spec": {"size": 9}}),
+        )
+        .await
+        .body;
+    assert_eq!(
+        (&got["status"]["replicas"], &got["spec"]["size"]),
+        (&json!(2), &json!(3))
+    );
+    assert_eq!(got["metadata"]["generation"], 1);
+    let scaled = world
+        .merge(&format!("{path}/scale"), json!({"spec": {"replicas": 5}}))
+        .await
+        .body;
+    assert_eq!(
+        (
+            &scaled["kind"],
+            &scaled["spec"]["replicas"],
+            &scaled["status"]["replicas"]
+        ),
+        (&json!("Scale"), &json!(5), &json!(2))
+    );
+    let got = world.get(&path).await.body;
+    assert_eq!(
+        (&got["spec"]["replicas"], &got["metadata"]["generation"]),
+        (&json!(5), &json!(2))
+    );
+    let labelled = world
+        .merge(&path, json!({"metadata": {"labels": {"a": "b"}}}))
+        .await
+        .body;
+    assert_eq!(labelled["metadata"]["generation"], 2);
+    let blind = world.put(&path, widget("a")).await;
+    assert_eq!((blind.code, blind.reason()), (422, "Invalid"));
+    let strategic = world
+        .send("PATCH", &path, "application/strategic-merge-patch+json", "{}")
+        .await;
+    assert_eq!((strategic.code, strategic.reason()), (415, "UnsupportedMediaType"));
+}
+
+#[tokio::test]
+async fn bad_definitions_are_refused() {
+    let world = World::new().await;
+    let mut misnamed = widgets();
+    misnamed["metadata"]["name"] = "other.example.com".into();
+    let refused = world.post(CRDS, misnamed).await;
+    assert_eq!((refused.code, refused.reason()), (422, "Invalid"));
+    world.made(CRDS, widgets()).await;
+    let mut rival = widgets();
+    rival["metadata"]["name"] = "gadgets.example.com".into();
+    rival["spec"]["names"] = json!({"plural": "gadgets", "kind": "Widget"});
+    let made = world.made(CRDS, rival).await;
+    let conditions = made["status"]["conditions"].as_array().into_iter().flatten();
+    assert!(
+        conditions
+            .clone()
+            .any(|found| found["type"] == "NamesAccepted" && found["status"] == "False"),
+        "{made}"
+    );
+    assert_eq!(world.get("/apis/example.com/v1/gadgets").await.code, 404);
+}

@@ -1,0 +1,174 @@
+//! What the server does by itself.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::world::{World, config_map, pod};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+fn owned(mut object: Value, owners: &[&Value]) -> Value {
+    let references = owners.iter().map(|owner| {
+        json!({"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"],
+            "uid": owner["metadata"]["uid"], "blockOwnerDeletion": true})
+    });
+    object["metadata"]["ownerReferences"] = references.collect();
+    object
+}
+
+#[tokio::test]
+async fn dependents_go_with_their_last_owner() {
+    let world = World::new().await;
+    let (one, two) = (
+        world.made(MAPS, config_map("one")).await,
+        world.made(MAPS, config_map("two")).await,
+    );
+    for n in 0..100 {
+        world.made(PODS, owned(pod(&format!("p{n}")), &[&one])).await;
+    }
+    let child = world.made(MAPS, owned(config_map("child"), &[&one, &two])).await;
+    world.made(MAPS, owned(config_map("grandchild"), &[&child])).await;
+    let start = Instant::now();
+    world
+        .delete(&format!("{MAPS}/one"), json!({"propagationPolicy": "Background"}))
+        .await;
+    world
+        .until(PODS, |answer| {
+            answer.body["items"].as_array().is_some_and(Vec::is_empty)
+        })
+        .await;
+    assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
+    let left = world
+        .until(&format!("{MAPS}/child"), |answer| {
+            answer.body["metadata"]["ownerReferences"].as_array().map(Vec::len) == Some(1)
+        })
+        .await;
+    assert_eq!(left.body["metadata"]["ownerReferences"][0]["name"], "two");
+    world.delete(&format!("{MAPS}/two"), json!({})).await;
+    world.gone(&format!("{MAPS}/child")).await;
+    world.gone(&format!("{MAPS}/grandchild")).await;
+}
+
+#[tokio::test]
+async fn an_object_of_a_vanished_owner_goes() {
+    let world = World::new().await;
+    let owner = world.made(MAPS, config_map("owner")).await;
+    world.delete(&format!("{MAPS}/owner"), json!({})).await;
+    world.made(MAPS, config_map("owner")).await;
+    world.made(PODS, owned(pod("late"), &[&owner])).await;
+    world.gone(&format!("{PODS}/late")).await;
+    assert_eq!(world.get(&format!("{MAPS}/owner")).await.code, 200);
+}
+
+#[tokio::test]
+async fn foreground_waits_and_orphan_spares() {
+    let world = World::new().await;
+    let owner = world.made(MAPS, config_map("owner")).await;
+    let mut held = owned(config_map("held"), &[&owner]);
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    world.made(MAPS, held).await;
+    world
+        .delete(&format!("{MAPS}/owner"), json!({"propagationPolicy": "Foreground"}))
+        .await;
+    world
+        .until(&format!("{MAPS}/held"), |answer| {
+            answer.body["metadata"]["deletionTimestamp"].is_string()
+        })
+        .await;
+    let waiting = world.get(&format!("{MAPS}/owner")).await.body;
+    assert_eq!(waiting["metadata"]["finalizers"], json!(["foregroundDeletion"]));
+    world
+        .merge(&format!("{MAPS}/held"), json!({"metadata": {"finalizers": null}}))
+        .await;
+    world.gone(&format!("{MAPS}/owner")).await;
+
+    let owner = world.made(MAPS, config_map("owner")).await;
+    world.made(MAPS, owned(config_map("spared"), &[&owner])).await;
+    world
+        .delete(&format!("{MAPS}/owner"), json!({"propagationPolicy": "Orphan"}))
+        .await;
+    world.gone(&format!("{MAPS}/owner")).await;
+    let spared = world.get(&format!("{MAPS}/spared")).await;
+    assert_eq!(
+        (spared.code, spared.body["metadata"].get("ownerReferences")),
+        (200, None)
+    );
+}
+
+#[tokio::test]
+async fn a_namespace_is_emptied_first() {
+    let world = World::new().await;
+    world
+        .made("/api/v1/namespaces", json!({"metadata": {"name": "space"}}))
+        .await;
+    world
+        .until("/api/v1/namespaces/space/serviceaccounts/default", |answer| {
+            answer.code == 200
+        })
+        .await;
+    for n in 0..50 {
+        world.made("/api/v1/namespaces/space/pods", pod(&format!("p{n}"))).await;
+    }
+    let mut held = config_map("held");
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    world.made("/api/v1/namespaces/space/configmaps", held).await;
+    let going = world.delete("/api/v1/namespaces/space", json!({})).await.body;
+    assert_eq!(going["status"]["phase"], "Terminating");
+    let refused = world.post("/api/v1/namespaces/space/pods", pod("late")).await;
+    assert_eq!((refused.code, refused.reason()), (403, "Forbidden"));
+    assert!(
+        refused.message().contains("because it is being terminated"),
+        "{}",
+        refused.message()
+    );
+    world
+        .until("/api/v1/namespaces/space/pods", |answer| {
+            answer.body["items"].as_array().is_some_and(Vec::is_empty)
+        })
+        .await;
+    assert_eq!(world.get("/api/v1/namespaces/space").await.code, 200);
+    world
+        .merge(
+            "/api/v1/namespaces/space/configmaps/held",
+            json!({"metadata": {"finalizers": null}}),
+        )
+        .await;
+    world.gone("/api/v1/namespaces/space").await;
+    assert!(
+        world
+            .server
+            .store()
+            .list("serviceaccounts", Some("space"))
+            .objects
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn claims_get_volumes() {
+    let world = World::new().await;
+    let claims = "/api/v1/namespaces/default/persistentvolumeclaims";
+    let claim = json!({"metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}}}});
+    let made = world.made(claims, claim).await;
+    assert_eq!(made["spec"]["storageClassName"], "standard");
+    let bound = world
+        .until(&format!("{claims}/c"), |answer| {
+            answer.body["status"]["phase"] == "Bound"
+        })
+        .await
+        .body;
+    let volume = format!(
+        "/api/v1/persistentvolumes/{}",
+        bound["spec"]["volumeName"].as_str().expect("a volume")
+    );
+    let found = world.get(&volume).await.body;
+    assert_eq!(
+        (&found["status"]["phase"], &found["spec"]["claimRef"]["name"]),
+        (&json!("Bound"), &json!("c"))
+    );
+    world.delete(&format!("{claims}/c"), json!({})).await;
+    world.gone(&volume).await;
+}
