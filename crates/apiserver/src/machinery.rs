@@ -7,6 +7,7 @@ pub mod field_error;
 pub mod names;
 pub mod openapi;
 pub mod patch;
+pub mod proto;
 pub mod schema;
 pub mod selector;
 pub mod table;
