@@ -232,4 +232,19 @@ mod tests {
             assert!(Duration::parse(text).is_err(), "{text:?} should be refused");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn printing_and_parsing_is_the_identity(nanos: i64) {
+            let duration = Duration::from_nanos(nanos);
+            proptest::prop_assert_eq!(Duration::parse(&duration.to_string()), Ok(duration));
+        }
+
+        #[test]
+        fn any_text_parses_or_fails_without_panic(text in "[-+]?([0-9]{0,25}\\.?[0-9]{0,25}(h|m|s|ms|us|ns|x)?){0,4}") {
+            if let Ok(duration) = Duration::parse(&text) {
+                proptest::prop_assert_eq!(Duration::parse(&duration.to_string()), Ok(duration));
+            }
+        }
+    }
 }

@@ -282,30 +282,27 @@ fn split_digits(text: &str) -> (&str, &str) {
 
 /// `whole.fraction × 10^exponent` in nano-units, rounded up, capped.
 fn decimal(whole: &str, fraction: &str, exponent: i32) -> i128 {
-    let digits: Vec<u8> = whole
-        .bytes()
-        .chain(fraction.bytes())
-        .map(|b| b - b'0')
-        .skip_while(|digit| *digit == 0)
-        .collect();
-    if digits.is_empty() {
+    let all = whole.bytes().chain(fraction.bytes()).map(|b| b - b'0');
+    let digits = all.skip_while(|digit| *digit == 0);
+    let count = i64::from(digits.clone().count() as u32);
+    if count == 0 {
         return 0;
     }
     // The number is `digits × 10^shift`; only its first `kept` digits stand before the nano point.
     let shift = i64::from(exponent) + 9 - i64::from(fraction.len() as u32);
-    let kept = i64::from(digits.len() as u32) + shift;
+    let kept = count + shift;
     if kept > 39 {
         return MAX;
     }
     if kept <= 0 {
         return 1;
     }
-    let mut nano: i128 = 0;
-    for index in 0..kept as usize {
-        let digit = digits.get(index).copied().unwrap_or(0);
-        nano = nano.saturating_mul(10).saturating_add(i128::from(digit));
-    }
-    let lost = digits.iter().skip(kept as usize).any(|digit| *digit != 0);
+    let kept = kept as usize;
+    let padded = digits.clone().chain(std::iter::repeat(0)).take(kept);
+    let nano = padded.fold(0_i128, |nano, digit| {
+        nano.saturating_mul(10).saturating_add(i128::from(digit))
+    });
+    let lost = digits.skip(kept).any(|digit| digit != 0);
     nano.saturating_add(i128::from(lost)).min(MAX)
 }
 

@@ -1,8 +1,17 @@
 //! Small helpers for the wire format.
 
+use serde::{Deserialize, Deserializer};
+
 /// True for a value that Go's `omitempty` would leave out.
 pub(crate) fn unset<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
+}
+
+/// Reads `null` as the absent value, as Go does.
+pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// An enum of known words that also carries words it does not know, so that an object written by a newer

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
 use crate::quantity::ResourceList;
-use crate::wire::unset;
+use crate::wire::{or_default, unset};
 
 /// A node.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
@@ -15,8 +15,10 @@ pub struct Node {
     #[serde(deserialize_with = "super::metadata")]
     pub metadata: ObjectMeta,
     /// What keeps pods away.
+    #[serde(deserialize_with = "or_default")]
     pub spec: NodeSpec,
     /// What it offers.
+    #[serde(deserialize_with = "or_default")]
     pub status: NodeStatus,
 }
 
@@ -25,10 +27,10 @@ pub struct Node {
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSpec {
     /// Takes no new pods.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub unschedulable: bool,
     /// Taints that a pod must bear.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub taints: Vec<Taint>,
 }
 
@@ -37,13 +39,13 @@ pub struct NodeSpec {
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeStatus {
     /// What pods can have.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub allocatable: ResourceList,
     /// What there is in all.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub capacity: ResourceList,
     /// Its conditions.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub conditions: Vec<NodeCondition>,
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::names;
 use crate::quantity::ResourceList;
-use crate::wire::unset;
+use crate::wire::{or_default, unset};
 
 /// A pod.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
@@ -18,8 +18,10 @@ pub struct Pod {
     #[serde(deserialize_with = "super::metadata")]
     pub metadata: ObjectMeta,
     /// What it needs.
+    #[serde(deserialize_with = "or_default")]
     pub spec: PodSpec,
     /// How it is.
+    #[serde(deserialize_with = "or_default")]
     pub status: PodStatus,
 }
 
@@ -28,58 +30,58 @@ pub struct Pod {
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
     /// The node that it is bound to.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub node_name: String,
     /// The scheduler that serves it.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub scheduler_name: String,
     /// Containers.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub containers: Vec<Container>,
     /// Containers that run first; with `restartPolicy: Always`, beside the others.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub init_containers: Vec<Container>,
     /// Resources of the pod as a whole.
     #[serde(skip_serializing_if = "unset")]
     pub resources: Option<Resources>,
     /// What the runtime takes for itself.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub overhead: ResourceList,
     /// Resolved priority.
     #[serde(skip_serializing_if = "unset")]
     pub priority: Option<i32>,
     /// Name of the priority class.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub priority_class_name: String,
     /// `Never` keeps it from evicting others.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub preemption_policy: String,
     /// Labels that its node must have.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub node_selector: BTreeMap<String, String>,
     /// Nodes and pods that it wants or avoids.
     #[serde(skip_serializing_if = "unset")]
     pub affinity: Option<Box<Affinity>>,
     /// Taints that it bears.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub tolerations: Vec<Toleration>,
     /// How evenly it wants to be spread.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
     /// What holds it back.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub scheduling_gates: Vec<SchedulingGate>,
     /// Volumes, for their claims.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub volumes: Vec<Volume>,
     /// Time to stop.
     #[serde(skip_serializing_if = "unset")]
     pub termination_grace_period_seconds: Option<i64>,
     /// What happens when a container ends.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub restart_policy: String,
     /// Uses its node's network.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub host_network: bool,
 }
 
@@ -88,16 +90,16 @@ pub struct PodSpec {
 #[serde(rename_all = "camelCase", default)]
 pub struct Container {
     /// Its name.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub name: String,
     /// What it takes.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub resources: Resources,
     /// Its ports; those with a host port bind the node's.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub ports: Vec<HostPort>,
     /// `Always` on an init container makes it a sidecar.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub restart_policy: String,
 }
 
@@ -113,10 +115,10 @@ impl Container {
 #[serde(rename_all = "camelCase", default)]
 pub struct Resources {
     /// What is set aside.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub requests: ResourceList,
     /// What is never exceeded.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub limits: ResourceList,
 }
 
@@ -125,16 +127,16 @@ pub struct Resources {
 #[serde(rename_all = "camelCase", default)]
 pub struct HostPort {
     /// The node's port; 0 for none.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub host_port: i32,
     /// The node's address; empty for all.
-    #[serde(skip_serializing_if = "unset", rename = "hostIP")]
+    #[serde(skip_serializing_if = "unset", rename = "hostIP", deserialize_with = "or_default")]
     pub host_ip: String,
     /// Empty is TCP.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub protocol: String,
     /// The container's port.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub container_port: i32,
 }
 
@@ -151,7 +153,7 @@ pub struct SchedulingGate {
 #[serde(rename_all = "camelCase", default)]
 pub struct Volume {
     /// Its name.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub name: String,
     /// The claim that it uses.
     #[serde(skip_serializing_if = "unset")]
@@ -182,19 +184,19 @@ pub struct PodStatus {
     #[serde(skip_serializing_if = "unset")]
     pub phase: Option<PodPhase>,
     /// Its conditions.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub conditions: Vec<PodCondition>,
     /// Its containers.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub container_statuses: Vec<ContainerStatus>,
     /// Its init containers.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub init_container_statuses: Vec<ContainerStatus>,
     /// The node where room is being made for it.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub nominated_node_name: String,
     /// Why it is so, in one word.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub reason: String,
     /// When it was taken up by its node.
     #[serde(skip_serializing_if = "unset")]
@@ -227,7 +229,7 @@ pub struct PodCondition {
     /// `True`, `False` or `Unknown`.
     pub status: String,
     /// Why, in one word.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub reason: String,
     /// When it changed.
     #[serde(skip_serializing_if = "unset")]
@@ -239,19 +241,19 @@ pub struct PodCondition {
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerStatus {
     /// Its name.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub name: String,
     /// Whether it serves.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub ready: bool,
     /// How often it was restarted.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub restart_count: i32,
     /// Now.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub state: ContainerState,
     /// Before the last restart.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub last_state: ContainerState,
 }
 
@@ -271,7 +273,7 @@ pub struct Terminated {
     /// Its exit code.
     pub exit_code: i32,
     /// Why, in one word.
-    #[serde(skip_serializing_if = "unset")]
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub reason: String,
     /// When.
     #[serde(skip_serializing_if = "unset")]

@@ -222,3 +222,34 @@ fn slim_types_are_kube_resources() {
     assert_eq!(Node::url_path(&(), None), "/api/v1/nodes");
     assert_eq!((Pod::kind(&()).as_ref(), Pod::api_version(&()).as_ref()), ("Pod", "v1"));
 }
+
+/// Objects that no Kubernetes server has normalised carry nulls; Go reads them as absent, and so do we.
+#[test]
+fn nulls_are_absent() {
+    let mut pod = full_pod();
+    for path in [
+        "/metadata/labels",
+        "/metadata/ownerReferences",
+        "/spec/nodeSelector",
+        "/spec/tolerations",
+        "/spec/volumes",
+        "/spec/containers/0/resources",
+        "/spec/containers/0/ports",
+        "/spec/affinity",
+        "/spec/nodeName",
+        "/status/conditions",
+        "/status/containerStatuses/0/state",
+    ] {
+        *pod.pointer_mut(path).unwrap_or_else(|| panic!("{path}")) = Value::Null;
+        serde_json::from_value::<Pod>(pod.clone()).unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+    for part in ["spec", "status"] {
+        pod[part] = Value::Null;
+        serde_json::from_value::<Pod>(pod.clone()).unwrap_or_else(|error| panic!("{part}: {error}"));
+        let node = json!({ "metadata": { "name": "n" }, part: null });
+        serde_json::from_value::<Node>(node).unwrap_or_else(|error| panic!("{part}: {error}"));
+    }
+    let node =
+        json!({ "metadata": {}, "spec": { "taints": null, "unschedulable": null }, "status": { "allocatable": null } });
+    assert_eq!(serde_json::from_value::<Node>(node).expect("a node"), Node::default());
+}
