@@ -1,3 +1,10 @@
 //! The `basalt` binary.
 
-fn main() {}
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    basalt::cli::main()
+}

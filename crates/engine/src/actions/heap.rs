@@ -2,82 +2,66 @@
 
 use std::cmp::Ordering;
 
-/// The smallest item is on top. What is added at the start is sorted once and costs one comparison to pop; only what
-/// comes later is kept as a heap.
+/// The smallest item is on top.
 #[derive(Clone, Debug)]
 pub(super) struct Heap<T> {
-    /// Sorted, the smallest last.
-    start: Vec<T>,
-    /// A binary heap.
-    later: Vec<T>,
+    items: Vec<T>,
 }
 
 impl<T> Default for Heap<T> {
     fn default() -> Self {
-        Heap {
-            start: Vec::new(),
-            later: Vec::new(),
-        }
+        Heap { items: Vec::new() }
     }
 }
 
 impl<T> Heap<T> {
     /// Adds an item without ordering; [`Heap::order`] must follow before anything else.
     pub(super) fn add(&mut self, item: T) {
-        self.start.push(item);
+        self.items.push(item);
     }
 
     /// Orders everything. The order must be total, so that it does not matter in which order items were added.
     pub(super) fn order(&mut self, compare: impl Fn(&T, &T) -> Ordering) {
-        self.start.sort_by(|a, b| compare(b, a));
+        self.items.sort_by(compare);
     }
 
     pub(super) fn push(&mut self, item: T, compare: impl Fn(&T, &T) -> Ordering) {
-        let heap = &mut self.later;
-        heap.push(item);
-        let mut at = heap.len() - 1;
+        self.items.push(item);
+        let mut at = self.items.len() - 1;
         while at > 0 {
             let parent = (at - 1) / 2;
-            if compare(&heap[at], &heap[parent]).is_ge() {
+            if compare(&self.items[at], &self.items[parent]).is_ge() {
                 break;
             }
-            heap.swap(at, parent);
+            self.items.swap(at, parent);
             at = parent;
         }
     }
 
     pub(super) fn pop(&mut self, compare: impl Fn(&T, &T) -> Ordering) -> Option<T> {
-        match (self.start.last(), self.later.first()) {
-            (Some(start), Some(later)) if compare(later, start).is_lt() => self.pop_later(compare),
-            (Some(_), _) => self.start.pop(),
-            (None, _) => self.pop_later(compare),
-        }
-    }
-
-    fn pop_later(&mut self, compare: impl Fn(&T, &T) -> Ordering) -> Option<T> {
-        let heap = &mut self.later;
-        if heap.is_empty() {
+        if self.items.is_empty() {
             return None;
         }
-        let top = heap.swap_remove(0);
+        let top = self.items.swap_remove(0);
         let mut at = 0;
         loop {
+            let (left, right) = (2 * at + 1, 2 * at + 2);
             let mut least = at;
-            for child in [2 * at + 1, 2 * at + 2] {
-                if child < heap.len() && compare(&heap[child], &heap[least]).is_lt() {
+            for child in [left, right] {
+                if child < self.items.len() && compare(&self.items[child], &self.items[least]).is_lt() {
                     least = child;
                 }
             }
             if least == at {
                 return Some(top);
             }
-            heap.swap(at, least);
+            self.items.swap(at, least);
             at = least;
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.start.is_empty() && self.later.is_empty()
+        self.items.is_empty()
     }
 }
 

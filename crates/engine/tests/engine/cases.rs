@@ -348,17 +348,17 @@ fn phases_follow_the_pods() {
          phases
          runs g-w-0
          runs g-w-1
-         > g 2+0+0
+         > nothing
          fails g-w-0
-         > g Unknown 1+0+1
+         > g Unknown
          > wait g 0: the gang is not complete yet: needs 2 pods, has 1.
          phases
          succeeds g-w-1
-         > g Completed 0+1+1
+         > g Completed
          phases
          gone pod/g-w-0
          gone pod/g-w-1
-         > g 0+0+0
+         > nothing
          phases
          > nothing",
     );

@@ -1,0 +1,107 @@
+//! The command line of `basalt`.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::up::UpOptions;
+
+/// Batch scheduling for Kubernetes: queues, gangs, reservations; embedded or on any cluster.
+#[derive(Debug, Parser)]
+#[command(
+    name = "basalt",
+    version,
+    about,
+    propagate_version = true,
+    disable_help_subcommand = true
+)]
+#[command(after_help = "\
+Examples:
+  basalt up --nodes 3                 a Kubernetes-compatible API with three fake nodes on this machine
+  basalt vcctl queue list             Volcano's command line
+  basalt completion bash              shell completion, to be sourced")]
+struct Cli {
+    /// What is logged on stderr: a level or a filter such as `info` or `basalt_engine=debug`
+    #[arg(
+        long,
+        global = true,
+        env = "BASALT_LOG",
+        default_value = "warn",
+        value_name = "FILTER"
+    )]
+    log: String,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the whole system on this machine: API server, scheduler, controllers, nodes
+    Up(Box<UpOptions>),
+    /// Volcano's command line: queues and jobs
+    #[command(disable_help_flag = true)]
+    Vcctl {
+        /// Arguments of vcctl
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
+    /// Print the completion script of a shell
+    #[command(after_help = "Examples:\n  source <(basalt completion bash)")]
+    Completion {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Runs the command line of this process; 0 ok, 1 failed or refused, 2 usage.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    if let Err(error) = start_logging(&cli.log) {
+        eprintln!("error: {error}");
+        return ExitCode::from(2);
+    }
+    match cli.command {
+        Command::Up(options) => report(crate::up::main(*options)),
+        Command::Vcctl { args } => basalt_vcctl::run(std::iter::once(OsString::from("vcctl")).chain(args)),
+        Command::Completion { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "basalt", &mut std::io::stdout());
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+/// Logs go to stderr, so that stdout stays what the user asked for.
+fn start_logging(filter: &str) -> anyhow::Result<()> {
+    use std::io::IsTerminal;
+    let filter = tracing_subscriber::EnvFilter::try_new(filter)
+        .map_err(|error| anyhow::anyhow!("--log {filter:?} is not a level or a filter: {error}"))?;
+    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(colour)
+        .init();
+    Ok(())
+}
+
+/// Prints the whole chain of an error once, at the edge.
+fn report(result: anyhow::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,8 @@
+//! Queues, gangs and reservations for Kubernetes, on one machine or a cluster.
+//!
+//! This crate is the thin shell around the pure crates: it holds the sockets, the clock, the watches and the one
+//! executor. Decisions are made elsewhere (`basalt_engine`, `basalt_controllers`, `basalt_admission`).
+
+pub mod cli;
+pub mod live;
+pub mod up;

@@ -1,0 +1,161 @@
+//! A cache of one kind, fed by a watch *and* by the answers to our own writes.
+//!
+//! Write-through means that the next decision sees what we just did, without waiting for the watch; resource
+//! versions decide which of two reports is newer, and tombstones keep a late answer from reviving a deleted object.
+
+use std::collections::BTreeMap;
+
+use kube::{Resource, ResourceExt};
+
+use super::feed::ObjectKey;
+
+/// Tombstones kept at most; beyond it the oldest half goes (by then every answer in flight has long arrived).
+const TOMBSTONES_MAX: usize = 20_000;
+
+/// Objects of one kind by key.
+#[derive(Debug)]
+pub struct Cache<K> {
+    objects: BTreeMap<ObjectKey, K>,
+    /// uid of a deleted incarnation → order of its deletion.
+    buried: BTreeMap<String, u64>,
+    burials: u64,
+}
+
+impl<K> Default for Cache<K> {
+    fn default() -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            buried: BTreeMap::new(),
+            burials: 0,
+        }
+    }
+}
+
+/// The revision of an object as a number; servers that use other forms make every report count as newer.
+fn revision(object: &impl ResourceExt) -> Option<u64> {
+    object.resource_version()?.parse().ok()
+}
+
+impl<K: Resource> Cache<K> {
+    /// Takes in `object` unless something newer is known; says whether it did.
+    pub fn upsert(&mut self, object: K) -> bool {
+        let uid = object.uid().unwrap_or_default();
+        if self.buried.contains_key(&uid) {
+            return false;
+        }
+        let key = ObjectKey::of(&object);
+        let outdated = self
+            .objects
+            .get(&key)
+            .is_some_and(|known| match (revision(known), revision(&object)) {
+                (Some(known), Some(new)) => new <= known,
+                _ => false,
+            });
+        if outdated {
+            return false;
+        }
+        self.objects.insert(key, object);
+        true
+    }
+
+    /// Forgets incarnation `uid` of `key`; returns what was known of it.
+    pub fn remove(&mut self, key: &ObjectKey, uid: &str) -> Option<K> {
+        self.bury(uid);
+        if self
+            .objects
+            .get(key)
+            .is_some_and(|known| known.uid().as_deref().unwrap_or_default() == uid)
+        {
+            return self.objects.remove(key);
+        }
+        None
+    }
+
+    fn bury(&mut self, uid: &str) {
+        self.burials += 1;
+        self.buried.insert(uid.to_owned(), self.burials);
+        if self.buried.len() > TOMBSTONES_MAX {
+            let keep_after = self.burials.saturating_sub(TOMBSTONES_MAX as u64 / 2);
+            self.buried.retain(|_, order| *order > keep_after);
+        }
+    }
+
+    /// The object of that key.
+    pub fn get(&self, key: &ObjectKey) -> Option<&K> {
+        self.objects.get(key)
+    }
+
+    /// All objects in key order.
+    pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &K)> {
+        self.objects.iter()
+    }
+
+    /// All keys in order.
+    pub fn keys(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.objects.keys()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    fn object(uid: &str, revision: &str) -> ConfigMap {
+        let mut map = ConfigMap::default();
+        map.metadata.name = Some("a".into());
+        map.metadata.uid = Some(uid.into());
+        map.metadata.resource_version = Some(revision.into());
+        map
+    }
+
+    /// `+uid@rev` upserts, `-uid` removes; expected: `uid@rev` that is known at the end, or nothing.
+    fn check(script: &str, expected: Option<&str>) {
+        let mut cache = Cache::default();
+        let key = ObjectKey {
+            namespace: String::new(),
+            name: "a".into(),
+        };
+        for word in script.split_whitespace() {
+            if let Some((uid, revision)) = word.strip_prefix('+').and_then(|w| w.split_once('@')) {
+                cache.upsert(object(uid, revision));
+            } else if let Some(uid) = word.strip_prefix('-') {
+                cache.remove(&key, uid);
+            } else {
+                panic!("unknown word {word}");
+            }
+        }
+        let known = cache.get(&key).map(|o: &ConfigMap| {
+            format!(
+                "{}@{}",
+                o.uid().unwrap_or_default(),
+                o.resource_version().unwrap_or_default()
+            )
+        });
+        assert_eq!(known.as_deref(), expected, "{script}");
+    }
+
+    #[test]
+    fn the_newest_report_wins_and_the_dead_stay_dead() {
+        check("+u@5", Some("u@5"));
+        check("+u@5 +u@4", Some("u@5"));
+        check("+u@5 +u@10", Some("u@10"));
+        check("+u@5 -u", None);
+        check("+u@5 -u +u@6", None); // a late answer to our own write
+        check("+u@5 -u +v@9", Some("v@9"));
+        check("+u@5 +v@9 -u", Some("v@9")); // the old incarnation's end arrives late
+    }
+
+    #[test]
+    fn tombstones_are_bounded() {
+        let mut cache: Cache<ConfigMap> = Cache::default();
+        let key = ObjectKey {
+            namespace: String::new(),
+            name: "a".into(),
+        };
+        for i in 0..3 * TOMBSTONES_MAX {
+            cache.remove(&key, &i.to_string());
+        }
+        assert!(cache.buried.len() <= TOMBSTONES_MAX);
+    }
+}

@@ -1,0 +1,270 @@
+//! The live controllers: watches feed a world, what changed is looked at, and the executor writes what they ask for.
+
+pub mod agenda;
+pub mod world;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use basalt_api::slim::Pod;
+use basalt_api::{Job, PodGroup, Queue};
+use basalt_controllers::Outcome;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use kube::runtime::watcher;
+use kube::{Api, Client, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use self::agenda::Agenda;
+use self::world::{Work, World};
+use super::executor::{ExecuteError, Executor, Written};
+use super::feed::{self, FeedEvent};
+
+/// News that may wait between the watches and the loop.
+const NEWS_MAX: usize = 8_192;
+/// News taken in before work is handed out at most.
+const NEWS_PER_ROUND_MAX: usize = 50_000;
+/// Work items under way at the same time.
+const UNDER_WAY_MAX: usize = 32;
+/// Counters change with every pod; people need them a few times a second.
+const COUNTERS_PAUSE: SignedDuration = SignedDuration::from_millis(100);
+/// The loop looks up at least this often.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+
+enum News {
+    Job(FeedEvent<Job>),
+    Pod(FeedEvent<Pod>),
+    PodGroup(FeedEvent<PodGroup>),
+    Queue(FeedEvent<Queue>),
+    PriorityClass(FeedEvent<PriorityClass>),
+    Done {
+        work: Work,
+        written: Vec<Written>,
+        failure: Option<ExecuteError>,
+    },
+}
+
+/// Which kinds have been listed once.
+#[derive(Default)]
+struct Synced {
+    jobs: bool,
+    pods: bool,
+    groups: bool,
+    queues: bool,
+    priorities: bool,
+}
+
+impl Synced {
+    fn all(&self) -> bool {
+        self.jobs && self.pods && self.groups && self.queues && self.priorities
+    }
+}
+
+/// Controls until the task is dropped.
+pub async fn run(client: Client, schedulers: BTreeSet<String>) {
+    let (sink, mut news) = mpsc::channel(NEWS_MAX);
+    let mut tasks = JoinSet::new();
+    let config = watcher::Config::default();
+    tasks.spawn(feed::run(
+        Api::all(client.clone()),
+        config.clone(),
+        sink.clone(),
+        News::Job,
+    ));
+    tasks.spawn(feed::run(
+        Api::all(client.clone()),
+        config.clone(),
+        sink.clone(),
+        News::Pod,
+    ));
+    tasks.spawn(feed::run(
+        Api::all(client.clone()),
+        config.clone(),
+        sink.clone(),
+        News::PodGroup,
+    ));
+    tasks.spawn(feed::run(
+        Api::all(client.clone()),
+        config.clone(),
+        sink.clone(),
+        News::Queue,
+    ));
+    tasks.spawn(feed::run(
+        Api::all(client.clone()),
+        config,
+        sink.clone(),
+        News::PriorityClass,
+    ));
+    let mut controllers = Controllers {
+        world: World::new(schedulers),
+        agenda: Agenda::default(),
+        synced: Synced::default(),
+        executor: Executor::new(client, "vc-controller-manager"),
+        sink,
+        under_way: 0,
+    };
+    controllers.agenda.ask(Work::StandardQueues, Timestamp::UNIX_EPOCH);
+    loop {
+        let first = tokio::time::timeout(controllers.patience(), news.recv()).await;
+        if let Ok(Some(first)) = first {
+            controllers.take_in(first);
+        }
+        for _ in 0..NEWS_PER_ROUND_MAX {
+            let Ok(more) = news.try_recv() else { break };
+            controllers.take_in(more);
+        }
+        if controllers.synced.all() {
+            controllers.hand_out(&mut tasks);
+        }
+        while tasks.try_join_next().is_some() {}
+    }
+}
+
+struct Controllers {
+    world: World,
+    agenda: Agenda<Work>,
+    synced: Synced,
+    executor: Executor,
+    sink: mpsc::Sender<News>,
+    under_way: usize,
+}
+
+impl Controllers {
+    /// How long the loop may sleep.
+    fn patience(&self) -> Duration {
+        if self.under_way >= UNDER_WAY_MAX || !self.synced.all() {
+            return IDLE_MAX; // only news can bring us on
+        }
+        let due = self.agenda.next_due().map(|at| at.duration_since(Timestamp::now()));
+        due.map_or(IDLE_MAX, |wait| {
+            Duration::try_from(wait).unwrap_or(Duration::ZERO).min(IDLE_MAX)
+        })
+    }
+
+    fn take_in(&mut self, news: News) {
+        let world = &mut self.world;
+        let work = match news {
+            News::Job(FeedEvent::Upsert(job)) => world.upsert_job(*job),
+            News::Job(FeedEvent::Delete { key, uid }) => {
+                let work = world.remove_job(&key, &uid);
+                self.agenda.forget(&Work::Job(key));
+                work
+            }
+            News::Pod(FeedEvent::Upsert(pod)) => world.upsert_pod(*pod),
+            News::Pod(FeedEvent::Delete { key, uid }) => world.remove_pod(&key, &uid),
+            News::PodGroup(FeedEvent::Upsert(group)) => world.upsert_group(*group),
+            News::PodGroup(FeedEvent::Delete { key, uid }) => world.remove_group(&key, &uid),
+            News::Queue(FeedEvent::Upsert(queue)) => world.upsert_queue(*queue),
+            News::Queue(FeedEvent::Delete { key, uid }) => world.remove_queue(&key, &uid),
+            News::PriorityClass(event) => {
+                match event {
+                    FeedEvent::Upsert(class) => world.set_priority(class.name_any(), class.value.unwrap_or_default()),
+                    FeedEvent::Delete { key, .. } => world.remove_priority(&key.name),
+                    FeedEvent::Synced => self.synced.priorities = true,
+                }
+                Vec::new()
+            }
+            News::Job(FeedEvent::Synced) => synced(&mut self.synced.jobs),
+            News::Pod(FeedEvent::Synced) => synced(&mut self.synced.pods),
+            News::PodGroup(FeedEvent::Synced) => synced(&mut self.synced.groups),
+            News::Queue(FeedEvent::Synced) => synced(&mut self.synced.queues),
+            News::Done { work, written, failure } => return self.finish(work, written, failure.as_ref()),
+        };
+        self.ask(work);
+    }
+
+    fn ask(&mut self, work: Vec<Work>) {
+        let now = Timestamp::now();
+        for work in work {
+            let at = match work {
+                Work::Queue(_) => now.saturating_add(COUNTERS_PAUSE).unwrap_or(now),
+                _ => now,
+            };
+            self.agenda.ask(work, at);
+        }
+    }
+
+    /// Hands out what is due, as long as hands are free.
+    fn hand_out(&mut self, tasks: &mut JoinSet<()>) {
+        while self.under_way < UNDER_WAY_MAX {
+            let now = Timestamp::now();
+            let Some(work) = self.agenda.take(now) else { return };
+            let outcome = self.look_at(&work, now);
+            if let Some(at) = outcome.wake_at {
+                self.agenda.ask(work.clone(), at);
+            }
+            if outcome.changes.is_empty() {
+                self.agenda.done(work, false, now);
+                continue;
+            }
+            self.under_way += 1;
+            let (executor, sink) = (self.executor.clone(), self.sink.clone());
+            tasks.spawn(async move {
+                let (written, failure) = executor.run(outcome.changes).await;
+                // The loop is gone only when the whole system stops.
+                let _ = sink.send(News::Done { work, written, failure }).await;
+            });
+        }
+    }
+
+    fn look_at(&self, work: &Work, now: Timestamp) -> Outcome {
+        let outcome = match work {
+            Work::StandardQueues => Some(basalt_controllers::queue::bootstrap(|name| self.world.has_queue(name))),
+            Work::Job(key) => self
+                .world
+                .job_view(key)
+                .map(|view| basalt_controllers::job::reconcile(&view, now)),
+            Work::Pod(key) => self
+                .world
+                .pod_view(key)
+                .map(|view| basalt_controllers::podgroup::reconcile(&view)),
+            Work::Queue(name) => self
+                .world
+                .queue_view(name)
+                .map(|view| basalt_controllers::queue::reconcile(&view)),
+        };
+        outcome.unwrap_or_default()
+    }
+
+    /// What we wrote is known at once, without waiting for the watch.
+    fn finish(&mut self, work: Work, written: Vec<Written>, failure: Option<&ExecuteError>) {
+        self.under_way = self.under_way.saturating_sub(1);
+        for written in written {
+            let news = self.learn(&written);
+            self.ask(news);
+        }
+        match failure {
+            Some(ExecuteError::Outdated { target, .. }) => tracing::debug!(?target, "the view was old; deciding again"),
+            Some(error) => tracing::warn!(
+                error = error as &dyn std::error::Error,
+                "a change failed; deciding again"
+            ),
+            None => {}
+        }
+        self.agenda.done(work, failure.is_some(), Timestamp::now());
+    }
+
+    fn learn(&mut self, written: &Written) -> Vec<Work> {
+        let world = &mut self.world;
+        match written.target.kind.as_str() {
+            "Job" => parse(written).map(|job| world.upsert_job(job)),
+            "Pod" => parse(written).map(|pod| world.upsert_pod(pod)),
+            "PodGroup" => parse(written).map(|group| world.upsert_group(group)),
+            "Queue" => parse(written).map(|queue| world.upsert_queue(queue)),
+            _ => None,
+        }
+        .unwrap_or_default()
+    }
+}
+
+fn synced(flag: &mut bool) -> Vec<Work> {
+    *flag = true;
+    Vec::new()
+}
+
+/// The answer as an object; an answer of another form teaches nothing, and the watch will bring the object.
+fn parse<K: DeserializeOwned>(written: &Written) -> Option<K> {
+    serde_json::from_str(&written.body).ok()
+}

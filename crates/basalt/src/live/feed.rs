@@ -1,0 +1,200 @@
+//! One watch, as a stream of upserts and deletes that heals itself.
+//!
+//! `kube`'s watcher reports a re-list as "init, these objects, done"; what vanished in between is not named. A
+//! [`Feed`] remembers the keys it has handed out, so a re-list becomes plain upserts and deletes, and consumers
+//! need to know nothing of reconnects.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use futures::StreamExt;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+
+/// Which object: namespace (empty for cluster-scoped), name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectKey {
+    /// Namespace, empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl ObjectKey {
+    /// The key of `object`.
+    pub fn of(object: &impl ResourceExt) -> Self {
+        Self {
+            namespace: object.namespace().unwrap_or_default(),
+            name: object.name_any(),
+        }
+    }
+}
+
+impl std::fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.namespace.is_empty() {
+            f.write_str(&self.name)
+        } else {
+            write!(f, "{}/{}", self.namespace, self.name)
+        }
+    }
+}
+
+/// What a feed reports.
+#[derive(Debug)]
+pub enum FeedEvent<K> {
+    /// The object is new or changed.
+    Upsert(Box<K>),
+    /// The object is gone; `uid` is that of the incarnation that went.
+    Delete {
+        /// Which.
+        key: ObjectKey,
+        /// Which incarnation.
+        uid: String,
+    },
+    /// Everything that existed at the (re-)start of the watch has been reported.
+    Synced,
+}
+
+/// Turns watcher events into [`FeedEvent`]s.
+struct Tracker {
+    known: BTreeMap<ObjectKey, String>,
+    listing: Option<BTreeMap<ObjectKey, String>>,
+}
+
+impl Tracker {
+    fn new() -> Self {
+        Self {
+            known: BTreeMap::new(),
+            listing: None,
+        }
+    }
+
+    fn note<K: Resource>(event: &K, into: &mut BTreeMap<ObjectKey, String>) {
+        into.insert(ObjectKey::of(event), event.uid().unwrap_or_default());
+    }
+
+    fn translate<K: Resource>(&mut self, event: Event<K>) -> Vec<FeedEvent<K>> {
+        match event {
+            Event::Init => {
+                self.listing = Some(BTreeMap::new());
+                Vec::new()
+            }
+            Event::InitApply(object) => {
+                Self::note(&object, self.listing.get_or_insert_with(BTreeMap::new));
+                vec![FeedEvent::Upsert(Box::new(object))]
+            }
+            Event::InitDone => {
+                let listed = self.listing.take().unwrap_or_default();
+                let gone = std::mem::replace(&mut self.known, listed);
+                let mut out: Vec<FeedEvent<K>> = gone
+                    .into_iter()
+                    .filter(|(key, uid)| self.known.get(key) != Some(uid))
+                    .map(|(key, uid)| FeedEvent::Delete { key, uid })
+                    .collect();
+                out.push(FeedEvent::Synced);
+                out
+            }
+            Event::Apply(object) => {
+                Self::note(&object, &mut self.known);
+                vec![FeedEvent::Upsert(Box::new(object))]
+            }
+            Event::Delete(object) => {
+                let key = ObjectKey::of(&object);
+                self.known.remove(&key);
+                vec![FeedEvent::Delete {
+                    key,
+                    uid: object.uid().unwrap_or_default(),
+                }]
+            }
+        }
+    }
+}
+
+/// Watches `api` for ever and sends every change through `wrap` into `sink`; ends when the receiver is gone.
+pub async fn run<K, M>(api: Api<K>, config: watcher::Config, sink: mpsc::Sender<M>, wrap: fn(FeedEvent<K>) -> M)
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    M: Send + 'static,
+{
+    let mut tracker = Tracker::new();
+    let mut stream = watcher::watcher(api, config).default_backoff().boxed();
+    while let Some(event) = stream.next().await {
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => {
+                tracing::warn!(%error, "watch interrupted, will resume");
+                continue;
+            }
+        };
+        for event in tracker.translate(event) {
+            if sink.send(wrap(event)).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    fn object(name: &str, uid: &str) -> ConfigMap {
+        let mut map = ConfigMap::default();
+        map.metadata.name = Some(name.into());
+        map.metadata.uid = Some(uid.into());
+        map
+    }
+
+    fn word(event: &FeedEvent<ConfigMap>) -> String {
+        match event {
+            FeedEvent::Upsert(o) => format!("+{}:{}", o.name_any(), o.uid().unwrap_or_default()),
+            FeedEvent::Delete { key, uid } => format!("-{}:{uid}", key.name),
+            FeedEvent::Synced => "synced".into(),
+        }
+    }
+
+    /// `script`: `init`, `done`, `i name uid` (listed), `a name uid` (applied), `d name uid` (deleted).
+    fn check(script: &[&str], expected: &[&str]) {
+        let mut tracker = Tracker::new();
+        let mut seen = Vec::new();
+        for line in script {
+            let words: Vec<&str> = line.split(' ').collect();
+            let event = match words.as_slice() {
+                ["init"] => Event::Init,
+                ["done"] => Event::InitDone,
+                ["i", name, uid] => Event::InitApply(object(name, uid)),
+                ["a", name, uid] => Event::Apply(object(name, uid)),
+                ["d", name, uid] => Event::Delete(object(name, uid)),
+                other => panic!("unknown line {other:?}"),
+            };
+            seen.extend(tracker.translate(event).iter().map(word));
+        }
+        assert_eq!(seen, expected, "script {script:?}");
+    }
+
+    #[test]
+    fn a_relist_becomes_upserts_and_deletes() {
+        check(&["init", "i a 1", "done"], &["+a:1", "synced"]);
+        check(
+            &["init", "i a 1", "i b 2", "done", "init", "i b 2", "done"],
+            &["+a:1", "+b:2", "synced", "+b:2", "-a:1", "synced"],
+        );
+        check(
+            &["init", "done", "a a 1", "d a 1", "init", "done"],
+            &["synced", "+a:1", "-a:1", "synced"],
+        );
+    }
+
+    #[test]
+    fn a_recreated_object_is_reported_as_gone_in_its_old_incarnation() {
+        check(
+            &["init", "i a 1", "done", "init", "i a 2", "done"],
+            &["+a:1", "synced", "+a:2", "-a:1", "synced"],
+        );
+    }
+}

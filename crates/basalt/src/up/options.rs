@@ -1,0 +1,93 @@
+//! The flags of `basalt up`.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use basalt_node::fake::{NodeTemplate, Size};
+
+use super::system::SystemOptions;
+
+/// Run the whole system on this machine: API server, scheduler, controllers, nodes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  basalt up --nodes 3                                three fake nodes, data under the user's data folder
+  basalt up --nodes 100 --node-cpu 64 --node-gpu 8   a hundred GPU nodes that run nothing
+  basalt up --data ./cluster --listen 127.0.0.1:7443
+  basalt up --nodes 10 --node-template node.yaml     nodes with the labels, taints and sizes of a manifest")]
+pub struct UpOptions {
+    /// Folder that keeps everything; made if it does not exist [default: basalt in the user's data folder]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Address of the API server; only this machine can reach the default. Port 0 takes a free one
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6443")]
+    listen: SocketAddr,
+    /// Where to write the kubeconfig [default: kubeconfig in the data folder]
+    #[arg(long, value_name = "PATH")]
+    kubeconfig: Option<PathBuf>,
+    /// Number of fake nodes: they run pods without running anything
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    nodes: u32,
+    /// Cores of each fake node
+    #[arg(long, value_name = "QUANTITY", default_value = "16")]
+    node_cpu: String,
+    /// Memory of each fake node
+    #[arg(long, value_name = "QUANTITY", default_value = "64Gi")]
+    node_memory: String,
+    /// GPUs (nvidia.com/gpu) of each fake node
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    node_gpu: u32,
+    /// A Node manifest that the fake nodes are made after, instead of the three flags above
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["node_cpu", "node_memory", "node_gpu"])]
+    node_template: Option<PathBuf>,
+    /// Scheduler configuration in Volcano's form (volcano-scheduler.conf) [default: built in]
+    #[arg(long, value_name = "FILE")]
+    conf: Option<PathBuf>,
+}
+
+impl UpOptions {
+    /// Reads the files that the flags name and fills in what was left out.
+    pub(super) fn resolve(self) -> anyhow::Result<SystemOptions> {
+        let data = match self.data {
+            Some(data) => data,
+            None => default_data_folder()?,
+        };
+        let data = std::path::absolute(&data).with_context(|| format!("--data {}", data.display()))?;
+        let gpu = (self.node_gpu > 0).then(|| self.node_gpu.to_string());
+        let size = Size::new(&self.node_cpu, &self.node_memory, gpu.as_deref())?;
+        let template = match read(self.node_template.as_deref(), "--node-template")? {
+            Some(text) => NodeTemplate::from_yaml(&text, &size)?,
+            None => NodeTemplate::of_size(&size),
+        };
+        let conf = read(self.conf.as_deref(), "--conf")?;
+        let kubeconfig = self.kubeconfig.unwrap_or_else(|| data.join("kubeconfig"));
+        Ok(SystemOptions {
+            data,
+            listen: self.listen,
+            kubeconfig,
+            nodes: self.nodes,
+            template,
+            conf,
+        })
+    }
+}
+
+/// The text of a file that a flag names.
+fn read(path: Option<&Path>, flag: &str) -> anyhow::Result<Option<String>> {
+    path.map(|path| std::fs::read_to_string(path).with_context(|| format!("reading {flag} {}", path.display())))
+        .transpose()
+}
+
+/// `$XDG_DATA_HOME/basalt`, or `~/.local/share/basalt`.
+fn default_data_folder() -> anyhow::Result<PathBuf> {
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    absolute("XDG_DATA_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".local/share")))
+        .map(|folder| folder.join("basalt"))
+        .context("neither XDG_DATA_HOME nor HOME is set: say where the data goes with --data DIR")
+}

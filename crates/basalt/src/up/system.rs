@@ -1,0 +1,267 @@
+//! The parts of one machine's system, started in order and stopped in reverse.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use basalt_apiserver::Workers;
+use basalt_apiserver::face::{Pki, Server, ServerOptions, TlsOptions, serve_tls};
+use basalt_apiserver::store::{Backend, Options as StoreOptions, Store};
+use basalt_node::fake::{self, FakeOptions, NodeTemplate, Size};
+use kube::Client;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use super::definitions;
+use crate::live::executor::Executor;
+use crate::live::scheduler::SchedulerOptions;
+use crate::live::{controllers, scheduler};
+
+/// Schedulers whose pods are ours: Volcano's name, our own, and Kubernetes' default, for embedded there is no other.
+const SCHEDULERS: [&str; 3] = ["volcano", "basalt", "default-scheduler"];
+/// A cycle runs at least this often, with or without news.
+const CYCLE_PERIOD_MAX: Duration = Duration::from_secs(1);
+
+/// What a system is made of.
+#[derive(Debug, Clone)]
+pub struct SystemOptions {
+    /// Folder of the store and the keys.
+    pub data: PathBuf,
+    /// Address of the API server.
+    pub listen: SocketAddr,
+    /// Where the kubeconfig goes.
+    pub kubeconfig: PathBuf,
+    /// Number of fake nodes to make.
+    pub nodes: u32,
+    /// How they look.
+    pub template: NodeTemplate,
+    /// Text of the scheduler's configuration; the built-in one if absent.
+    pub conf: Option<String>,
+}
+
+impl SystemOptions {
+    /// A system for measuring: on a folder, a free port, with nodes of 16 cores and 64 Gi.
+    pub fn scratch(data: &Path, nodes: u32) -> anyhow::Result<Self> {
+        let template = NodeTemplate::of_size(&Size::new("16", "64Gi", None)?);
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        Ok(Self {
+            data: data.to_owned(),
+            listen,
+            kubeconfig: data.join("kubeconfig"),
+            nodes,
+            template,
+            conf: None,
+        })
+    }
+}
+
+/// A running system.
+pub struct System {
+    server: Server,
+    store: Store,
+    url: String,
+    options: SystemOptions,
+    tasks: JoinSet<()>,
+    failures: mpsc::Receiver<anyhow::Error>,
+    serving: tokio::task::JoinHandle<()>,
+    ending: watch::Sender<bool>,
+    workers: Workers,
+}
+
+impl System {
+    /// Starts everything; returns when the API answers and the nodes are there.
+    pub async fn start(options: SystemOptions) -> anyhow::Result<Self> {
+        let conf = scheduler::configuration(options.conf.as_deref())?;
+        // The store comes first: it holds the folder's lock, and refuses a folder that is not ours.
+        let store = Store::open(store_options(Backend::Disk(options.data.clone())))
+            .with_context(|| format!("data folder {}", options.data.display()))?;
+        let listener = TcpListener::bind(options.listen).await.with_context(|| {
+            format!(
+                "listening on {}: take another address with --listen ADDR:PORT (port 0 takes a free one)",
+                options.listen
+            )
+        })?;
+        let address = listener.local_addr()?;
+        let pki = Pki::load_or_create(&options.data.join("pki"), &host_names(address.ip()))?;
+        let server = Server::new(
+            store.clone(),
+            ServerOptions {
+                token: Some(pki.token()),
+                ..ServerOptions::default()
+            },
+        );
+        server.bootstrap().await?;
+        let workers = server.start_workers();
+        definitions::install(&server.client("basalt:up")).await?;
+        standard_queues(&server).await?;
+
+        let url = format!("https://{}", reachable(address));
+        let (ending, mut ended) = watch::channel(false);
+        let (report, failures) = mpsc::channel(1);
+        let tls = TlsOptions::new(pki.server_config()?);
+        let over = async move {
+            // An error means that the sender is gone, which is an end as well.
+            let _ = ended.wait_for(|ended| *ended).await;
+        };
+        let serving = {
+            let (server, report) = (server.clone(), report.clone());
+            tokio::spawn(async move {
+                if let Err(error) = serve_tls(listener, server, tls, over).await {
+                    let _ = report.send(error.into()).await;
+                }
+            })
+        };
+        let mut system = Self {
+            server,
+            store,
+            url,
+            options,
+            tasks: JoinSet::new(),
+            failures,
+            serving,
+            ending,
+            workers,
+        };
+        system.start_loops(conf, &report);
+        let made = fake::create_nodes(system.inside_client(), system.options.nodes, &system.options.template).await?;
+        tracing::info!(created = made.created, kept = made.kept, "fake nodes");
+        pki.write_kubeconfig(&system.options.kubeconfig, &system.url)?;
+        Ok(system)
+    }
+
+    fn start_loops(&mut self, conf: basalt_engine::Conf, report: &mpsc::Sender<anyhow::Error>) {
+        let schedulers: BTreeSet<String> = SCHEDULERS.iter().map(|&name| name.to_owned()).collect();
+        let options = SchedulerOptions {
+            conf,
+            engine: basalt_engine::Options {
+                scheduler_names: schedulers.iter().cloned().collect(),
+                ..basalt_engine::Options::embedded()
+            },
+            period_max: CYCLE_PERIOD_MAX,
+            seed: 0,
+        };
+        let client = |part: &str| self.server.client(&format!("basalt:{part}"));
+        let (scheduling, controlling, faking) = (client("scheduler"), client("controllers"), client("node"));
+        self.vital(report, "scheduler", async move {
+            scheduler::run(scheduling, options).await.map_err(Into::into)
+        });
+        self.vital(report, "controllers", async move {
+            controllers::run(controlling, schedulers).await;
+            Ok(())
+        });
+        self.vital(report, "fake nodes", async move {
+            fake::run(faking, FakeOptions::default(), std::future::pending())
+                .await
+                .map_err(Into::into)
+        });
+    }
+
+    /// Runs a part without which the system must not go on pretending.
+    fn vital(
+        &mut self,
+        report: &mpsc::Sender<anyhow::Error>,
+        part: &'static str,
+        run: impl Future<Output = anyhow::Result<()>> + Send + 'static,
+    ) {
+        let report = report.clone();
+        self.tasks.spawn(async move {
+            let error = match run.await {
+                Ok(()) => anyhow!("the {part} ended"),
+                Err(error) => error.context(format!("the {part} failed")),
+            };
+            // Only the first failure is told; the system ends with it.
+            let _ = report.try_send(error);
+        });
+    }
+
+    /// Resolves when a part has failed.
+    pub async fn failed(&mut self) -> anyhow::Error {
+        self.failures
+            .recv()
+            .await
+            .unwrap_or_else(|| anyhow!("a part of the system ended"))
+    }
+
+    /// A client that calls the server in-process.
+    pub fn inside_client(&self) -> Client {
+        self.server.client("system:admin")
+    }
+
+    /// A client over TLS with the written kubeconfig, as any outside program has.
+    pub async fn outside_client(&self) -> anyhow::Result<Client> {
+        let kubeconfig = kube::config::Kubeconfig::read_from(&self.options.kubeconfig)?;
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await?;
+        Ok(Client::try_from(config)?)
+    }
+
+    /// Address of the API server.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Where the kubeconfig is.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.options.kubeconfig
+    }
+
+    /// Where the data is.
+    pub fn data(&self) -> &Path {
+        &self.options.data
+    }
+
+    /// Stops everything in order: who decides, who serves, who keeps.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        self.tasks.shutdown().await;
+        drop(self.workers);
+        self.ending.send_replace(true);
+        self.serving.await.context("the API server's task")?;
+        self.store.close();
+        Ok(())
+    }
+}
+
+/// A store for the HTTP face, which says by what its objects are selected.
+pub fn store_options(backend: Backend) -> StoreOptions {
+    StoreOptions {
+        indexer: basalt_apiserver::face::index,
+        ..StoreOptions::new(backend)
+    }
+}
+
+/// Names under which clients may know the server: its own address, and this machine.
+fn host_names(address: IpAddr) -> Vec<String> {
+    let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+    let own = address.to_string();
+    if !address.is_unspecified() && !names.contains(&own) {
+        names.push(own);
+    }
+    names
+}
+
+/// An address that a client on this machine can use.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let loopback = IpAddr::from([127, 0, 0, 1]);
+    if address.ip().is_unspecified() {
+        SocketAddr::new(loopback, address.port())
+    } else {
+        address
+    }
+}
+
+/// `root` and `default` exist before anybody can submit.
+async fn standard_queues(server: &Server) -> anyhow::Result<()> {
+    let store = server.store();
+    let exists = |name: &str| {
+        let key = basalt_apiserver::store::Key::new("queues.scheduling.volcano.sh", "", name);
+        store.get(&key).is_some()
+    };
+    let outcome = basalt_controllers::queue::bootstrap(exists);
+    let executor = Executor::new(server.client("basalt:up"), "vc-controller-manager");
+    match executor.run(outcome.changes).await {
+        (_, None) => Ok(()),
+        (_, Some(error)) => Err(anyhow::Error::new(error).context("creating the standard queues")),
+    }
+}

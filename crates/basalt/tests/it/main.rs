@@ -1,0 +1,6 @@
+//! The integration suite: real binaries, real processes, real `kubectl`.
+
+mod crash;
+mod gang;
+mod kubectl;
+mod server;

@@ -1,0 +1,143 @@
+//! The real `basalt up` as a child process, and the real `kubectl` against it.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A running `basalt up`; killed when dropped.
+pub(crate) struct Server {
+    child: Child,
+    /// Its data folder.
+    pub(crate) data: PathBuf,
+    /// Time from spawn to the line that says it is ready.
+    pub(crate) ready_after: Duration,
+}
+
+impl Server {
+    /// Starts the binary on `data` with a free port and waits until it says that it is ready.
+    pub(crate) fn start(data: &Path, arguments: &[&str]) -> Self {
+        Self::start_on("127.0.0.1:0", data, arguments)
+    }
+
+    /// The same on a given address.
+    pub(crate) fn start_on(listen: &str, data: &Path, arguments: &[&str]) -> Self {
+        let begun = Instant::now();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_basalt"))
+            .args(["up", "--listen", listen, "--data"])
+            .arg(data)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the basalt binary starts");
+        let stdout = child.stdout.take().expect("stdout is piped");
+        let mut lines = BufReader::new(stdout).lines();
+        let ready = lines.any(|line| line.is_ok_and(|line| line.contains("is ready")));
+        assert!(ready, "basalt up ended before it was ready: {:?}", child.wait());
+        // Keep the pipe drained, so that the child never blocks on it.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self {
+            child,
+            data: data.to_owned(),
+            ready_after: begun.elapsed(),
+        }
+    }
+
+    /// The kubeconfig it wrote.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.data.join("kubeconfig")
+    }
+
+    /// A client over TLS with the kubeconfig's token, as any outside program has.
+    pub(crate) async fn client(&self) -> kube::Client {
+        let kubeconfig = kube::config::Kubeconfig::read_from(self.kubeconfig()).expect("the kubeconfig reads");
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default())
+            .await
+            .expect("the kubeconfig makes a client");
+        kube::Client::try_from(config).expect("the client builds")
+    }
+
+    /// `kill -9`: no goodbye.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("the server can be killed");
+        self.child.wait().expect("the server can be reaped");
+    }
+
+    /// SIGTERM, then waits; returns the exit code.
+    pub(crate) fn stop(&mut self) -> Option<i32> {
+        let pid = self.child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-TERM", &pid])
+                .status()
+                .expect("kill runs")
+                .success()
+        );
+        self.child.wait().expect("the server can be reaped").code()
+    }
+
+    /// Runs kubectl with this server's kubeconfig, without looking at the outcome.
+    pub(crate) fn kubectl_raw(&self, arguments: &[&str]) -> Output {
+        Command::new("kubectl")
+            .env("KUBECONFIG", self.kubeconfig())
+            .env("HOME", &self.data)
+            .args(arguments)
+            .output()
+            .expect("kubectl runs")
+    }
+
+    /// Runs kubectl, which must succeed without a warning; returns what it printed.
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
+        let output = self.kubectl_raw(arguments);
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            output.status.success(),
+            "kubectl {arguments:?} failed\n{stdout}\n{stderr}"
+        );
+        assert!(!stderr.contains("Warning"), "kubectl {arguments:?} warned: {stderr}");
+        stdout
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // The child may have been reaped already by `kill` or `stop`.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Whether kubectl is here. Where `BASALT_REQUIRE_KUBECTL` is set (as in CI) its absence is a failure.
+pub(crate) fn kubectl_present() -> bool {
+    let present = Command::new("kubectl")
+        .args(["version", "--client"])
+        .output()
+        .is_ok_and(|o| o.status.success());
+    assert!(
+        present || std::env::var_os("BASALT_REQUIRE_KUBECTL").is_none(),
+        "kubectl is required but not installed"
+    );
+    if !present {
+        eprintln!("NOT RUN: kubectl is not installed, so this test had nothing to drive");
+    }
+    present
+}
+
+/// The path of a file under `examples/`.
+pub(crate) fn example(name: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+    root.to_str().expect("the checkout's path is text").to_owned()
+}
+
+/// Polls `probe` until it gives something, at most `limit`.
+pub(crate) fn eventually<T>(what: &str, limit: Duration, mut probe: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = probe() {
+            return found;
+        }
+        assert!(begun.elapsed() < limit, "{what}: not within {limit:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
