@@ -7,6 +7,9 @@
 //! * Anything finer than a nano-unit is rounded away from zero.
 //! * `Ki`…`Ei` amounts are capped at 2^63−1 as in Kubernetes. Other amounts are of arbitrary size there; here
 //!   they are capped at 10^29, far beyond what any consumer can use, so that parsing never overflows.
+//! * From 1000E on, Kubernetes prints a decimal amount without its last thousand; here it is printed in full.
+//! * As an integer, a negative amount is rounded away from zero, as a positive one is; Kubernetes does so for small
+//!   amounts and is wrong for others.
 //! * Equality and order look at the amount only: `1Ki == 1024`.
 
 use std::borrow::Cow;

@@ -299,6 +299,33 @@ fn reads_text_and_numbers_from_json() {
     assert_eq!(serde_json::to_string(&quantity("1.5Gi")).expect("text"), "\"1536Mi\"");
 }
 
+/// What Kubernetes' own library (apimachinery v0.37) makes of random texts: canonical form, milli-units and units, or
+/// `err`. Left out are texts on which we differ on purpose, as the module says.
+#[test]
+fn agrees_with_kubernetes() {
+    let mut lines = 0;
+    for line in include_str!("kubernetes.tsv").lines() {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let ours = match Quantity::parse(columns[0]) {
+            Err(_) => vec![columns[0].to_owned(), "err".to_owned()],
+            Ok(quantity) => {
+                // In these rows Kubernetes says 0 where the number does not fit; elsewhere it may say anything.
+                let number = |result: Result<i64, QuantityError>| result.unwrap_or(0).to_string();
+                let text = columns[0].to_owned();
+                vec![
+                    text,
+                    quantity.to_string(),
+                    number(quantity.milli()),
+                    number(quantity.units()),
+                ]
+            }
+        };
+        assert_eq!(ours, columns);
+        lines += 1;
+    }
+    assert!(lines > 400);
+}
+
 /// The order of amounts, by a plain and slow way: both as digit strings of equal scale.
 fn naive(text: &str) -> i128 {
     let (number, suffix) = text.split_at(text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len()));
