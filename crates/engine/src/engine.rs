@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::actions::Cycle;
 use crate::candidates::Candidates;
 use crate::conf::Conf;
-use crate::facts::{Event, Phase};
+use crate::facts::{Event, Phase, Tally};
 use crate::ledger::Status;
 use crate::model::{Id, JobId, NodeId, TaskId};
 use crate::plan::{Bind, Plan, QueueState, Transaction, Waiting};
@@ -131,10 +131,12 @@ impl Engine {
         }
     }
 
-    /// A decided phase was not written: it is decided again.
+    /// A decided phase (or counter) was not written: it is decided again.
     pub fn phase_failed(&mut self, pod_group: &str) {
         if let Some(job) = self.state.model.jobs.find(pod_group) {
-            self.state.model.jobs[job].announced = self.state.model.jobs[job].seen_phase;
+            let record = &mut self.state.model.jobs[job];
+            record.announced = record.seen_phase;
+            record.announced_tally = record.seen_tally;
             self.state.mark(job);
             self.state.changed = true;
         }
@@ -288,12 +290,13 @@ impl Cycle<'_> {
             transactions[at].pipelined.push(self.bind(task));
             self.state.set(task, Status::Pending, NodeId::NONE);
         }
-        for (job, phase) in self.new_phases() {
+        for (job, phase, tally) in self.news() {
             let at = *index.entry(job).or_insert_with(|| {
                 transactions.push(self.transaction(job));
                 transactions.len() - 1
             });
-            transactions[at].phase = Some(phase);
+            transactions[at].phase = phase;
+            transactions[at].tally = tally;
         }
         transactions
     }
@@ -309,6 +312,7 @@ impl Cycle<'_> {
             evictions: Vec::new(),
             pipelined: Vec::new(),
             phase: None,
+            tally: None,
         }
     }
 
@@ -321,26 +325,32 @@ impl Cycle<'_> {
         }
     }
 
-    /// The phases that changed, by key.
-    fn new_phases(&mut self) -> Vec<(JobId, Phase)> {
+    /// The phases and counters that changed, by key.
+    fn news(&mut self) -> Vec<(JobId, Option<Phase>, Option<Tally>)> {
         let mut jobs = std::mem::take(&mut self.state.dirty_jobs);
         jobs.sort_unstable();
         jobs.dedup();
         jobs.retain(|&job| self.state.model.jobs[job].present);
         jobs.sort_by(|&a, &b| self.state.model.jobs.name(a).cmp(self.state.model.jobs.name(b)));
-        let mut changed = Vec::new();
+        let mut news = Vec::new();
         for job in jobs {
-            let phase = self.phase(job);
+            let (phase, counts) = (self.phase(job), *self.state.ledger.counts(job));
+            let tally = Tally {
+                running: counts.of(Status::Running),
+                succeeded: counts.of(Status::Succeeded),
+                failed: counts.of(Status::Failed),
+            };
             self.state.set_phase(job, phase);
             let record = &mut self.state.model.jobs[job];
-            if record.announced != phase {
-                record.announced = phase;
-                changed.push((job, phase));
-                // A group that fell back has to be let in again, by a next cycle.
-                self.state.changed |= phase == Phase::Pending;
+            let new_phase = (std::mem::replace(&mut record.announced, phase) != phase).then_some(phase);
+            let new_tally = (std::mem::replace(&mut record.announced_tally, tally) != tally).then_some(tally);
+            // A group that fell back has to be let in again, by a next cycle.
+            self.state.changed |= new_phase == Some(Phase::Pending);
+            if new_phase.is_some() || new_tally.is_some() {
+                news.push((job, new_phase, new_tally));
             }
         }
-        changed
+        news
     }
 
     /// Volcano's rule: pods run but the gang is broken → Unknown; enough pods are placed → Running, or Completed when

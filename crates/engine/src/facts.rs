@@ -285,6 +285,9 @@ pub struct PodGroupFacts {
     /// The phase as last written.
     #[serde(default = "default_phase")]
     pub phase: Phase,
+    /// The counters as last written.
+    #[serde(default)]
+    pub tally: Tally,
     /// Hard constraints that the engine does not know (by name): the whole group waits.
     #[serde(default)]
     pub unsupported: Vec<Arc<str>>,
@@ -303,9 +306,21 @@ impl Default for PodGroupFacts {
             min_resources: None,
             priority_class: Arc::from(""),
             phase: Phase::Pending,
+            tally: Tally::default(),
             unsupported: Vec::new(),
         }
     }
+}
+
+/// How many pods of a group run or have ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Pods that run.
+    pub running: u32,
+    /// Pods that ended well.
+    pub succeeded: u32,
+    /// Pods that failed.
+    pub failed: u32,
 }
 
 fn default_phase() -> Phase {

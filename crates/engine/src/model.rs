@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 pub use self::class::{Class, ClassKey, Classes};
 pub use self::table::{ClassId, Id, JobId, NodeId, QueueId, Table, TaskId};
-use crate::facts::{Phase, Taint};
+use crate::facts::{Phase, Taint, Tally};
 use crate::resources::{Amounts, Dims};
 
 /// The queue above all others.
@@ -134,6 +134,10 @@ pub struct Job {
     pub phase: Phase,
     /// The phase that the API shows, or that a plan has told it to show.
     pub announced: Phase,
+    /// The counters that the API showed last.
+    pub seen_tally: Tally,
+    /// The counters that the API shows, or that a plan has told it to show.
+    pub announced_tally: Tally,
     /// Hard constraints that the engine does not know.
     pub unsupported: Vec<Arc<str>>,
     /// Its pods, in no meaningful order.
@@ -156,6 +160,8 @@ impl Default for Job {
             seen_phase: Phase::Pending,
             phase: Phase::Pending,
             announced: Phase::Pending,
+            seen_tally: Tally::default(),
+            announced_tally: Tally::default(),
             unsupported: Vec::new(),
             tasks: Vec::new(),
         }

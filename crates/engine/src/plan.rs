@@ -5,7 +5,7 @@ use std::sync::Arc;
 use basalt_api::reason::Reason;
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{Phase, Resources};
+use crate::facts::{Phase, Resources, Tally};
 
 /// The outcome of a cycle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -43,6 +43,9 @@ pub struct Transaction {
     /// The group's new phase.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub phase: Option<Phase>,
+    /// The group's new counters.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tally: Option<Tally>,
 }
 
 /// A pod and its node.

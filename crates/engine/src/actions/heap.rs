@@ -2,66 +2,82 @@
 
 use std::cmp::Ordering;
 
-/// The smallest item is on top.
+/// The smallest item is on top. What is added at the start is sorted once and costs one comparison to pop; only what
+/// comes later is kept as a heap.
 #[derive(Clone, Debug)]
 pub(super) struct Heap<T> {
-    items: Vec<T>,
+    /// Sorted, the smallest last.
+    start: Vec<T>,
+    /// A binary heap.
+    later: Vec<T>,
 }
 
 impl<T> Default for Heap<T> {
     fn default() -> Self {
-        Heap { items: Vec::new() }
+        Heap {
+            start: Vec::new(),
+            later: Vec::new(),
+        }
     }
 }
 
 impl<T> Heap<T> {
     /// Adds an item without ordering; [`Heap::order`] must follow before anything else.
     pub(super) fn add(&mut self, item: T) {
-        self.items.push(item);
+        self.start.push(item);
     }
 
     /// Orders everything. The order must be total, so that it does not matter in which order items were added.
     pub(super) fn order(&mut self, compare: impl Fn(&T, &T) -> Ordering) {
-        self.items.sort_by(compare);
+        self.start.sort_by(|a, b| compare(b, a));
     }
 
     pub(super) fn push(&mut self, item: T, compare: impl Fn(&T, &T) -> Ordering) {
-        self.items.push(item);
-        let mut at = self.items.len() - 1;
+        let heap = &mut self.later;
+        heap.push(item);
+        let mut at = heap.len() - 1;
         while at > 0 {
             let parent = (at - 1) / 2;
-            if compare(&self.items[at], &self.items[parent]).is_ge() {
+            if compare(&heap[at], &heap[parent]).is_ge() {
                 break;
             }
-            self.items.swap(at, parent);
+            heap.swap(at, parent);
             at = parent;
         }
     }
 
     pub(super) fn pop(&mut self, compare: impl Fn(&T, &T) -> Ordering) -> Option<T> {
-        if self.items.is_empty() {
+        match (self.start.last(), self.later.first()) {
+            (Some(start), Some(later)) if compare(later, start).is_lt() => self.pop_later(compare),
+            (Some(_), _) => self.start.pop(),
+            (None, _) => self.pop_later(compare),
+        }
+    }
+
+    fn pop_later(&mut self, compare: impl Fn(&T, &T) -> Ordering) -> Option<T> {
+        let heap = &mut self.later;
+        if heap.is_empty() {
             return None;
         }
-        let top = self.items.swap_remove(0);
+        let top = heap.swap_remove(0);
         let mut at = 0;
         loop {
-            let (left, right) = (2 * at + 1, 2 * at + 2);
             let mut least = at;
-            for child in [left, right] {
-                if child < self.items.len() && compare(&self.items[child], &self.items[least]).is_lt() {
+            for child in [2 * at + 1, 2 * at + 2] {
+                if child < heap.len() && compare(&heap[child], &heap[least]).is_lt() {
                     least = child;
                 }
             }
             if least == at {
                 return Some(top);
             }
-            self.items.swap(at, least);
+            heap.swap(at, least);
             at = least;
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.start.is_empty() && self.later.is_empty()
     }
 }
 

@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{
     Constraints, NodeFacts, NodeOperator, NodeRequirement, NodeTerm, Phase, PodFacts, PodGroupFacts,
-    PriorityClassFacts, QueueFacts, Resources, Taint, TaintEffect, Toleration,
+    PriorityClassFacts, QueueFacts, Resources, Taint, TaintEffect, Tally, Toleration,
 };
 use crate::resources::AMOUNT_MAX;
 
@@ -270,6 +270,11 @@ impl From<&PodGroup> for PodGroupFacts {
                 .as_ref()
                 .and_then(|status| status.phase)
                 .unwrap_or(Phase::Pending),
+            tally: group.status.as_ref().map_or_else(Tally::default, |status| Tally {
+                running: count(status.running),
+                succeeded: count(status.succeeded),
+                failed: count(status.failed),
+            }),
             unsupported,
         }
     }

@@ -160,8 +160,8 @@ impl State {
             PodPhase::Pending if node.is_some() => Status::Bound,
             PodPhase::Pending if self.ledger.status(id) == Status::Allocated => Status::Allocated,
             PodPhase::Pending => Status::Pending,
-            PodPhase::Running if node.is_some() => Status::Running,
-            PodPhase::Running | PodPhase::Unknown => Status::Unknown,
+            PodPhase::Running => Status::Running,
+            PodPhase::Unknown => Status::Unknown,
         }
     }
 
@@ -267,10 +267,14 @@ impl State {
             let wanted = facts.min_task_member.get(name).copied().unwrap_or(0);
             changed |= std::mem::replace(min, wanted) != wanted;
         }
+        if put(&mut job.seen_tally, facts.tally) {
+            job.announced_tally = facts.tally;
+        }
         if !job.present || job.uid != facts.uid || job.seen_phase != facts.phase {
             changed |= job.phase != facts.phase;
             job.phase = facts.phase;
             job.announced = facts.phase;
+            job.announced_tally = facts.tally;
         }
         job.present = true;
         job.seen_phase = facts.phase;

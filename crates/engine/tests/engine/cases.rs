@@ -348,17 +348,17 @@ fn phases_follow_the_pods() {
          phases
          runs g-w-0
          runs g-w-1
-         > nothing
+         > g 2+0+0
          fails g-w-0
-         > g Unknown
+         > g Unknown 1+0+1
          > wait g 0: the gang is not complete yet: needs 2 pods, has 1.
          phases
          succeeds g-w-1
-         > g Completed
+         > g Completed 0+1+1
          phases
          gone pod/g-w-0
          gone pod/g-w-1
-         > nothing
+         > g 0+0+0
          phases
          > nothing",
     );

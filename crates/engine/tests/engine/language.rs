@@ -188,8 +188,9 @@ impl World {
     /// The API shows the phases of the last plan.
     fn write_phases(&mut self) {
         for transaction in &self.plan.transactions {
-            if let (Some(phase), Some(group)) = (transaction.phase, self.groups.get_mut(&transaction.pod_group)) {
-                group.phase = phase;
+            if let Some(group) = self.groups.get_mut(&transaction.pod_group) {
+                group.phase = transaction.phase.unwrap_or(group.phase);
+                group.tally = transaction.tally.unwrap_or(group.tally);
                 let group = group.clone();
                 self.engine.apply(&Event::PodGroup(group));
             }
@@ -217,6 +218,9 @@ impl World {
             }
             if let Some(phase) = transaction.phase {
                 let _ = write!(line, " {phase:?}");
+            }
+            if let Some(tally) = transaction.tally {
+                let _ = write!(line, " {}+{}+{}", tally.running, tally.succeeded, tally.failed);
             }
             lines.push(line);
         }

@@ -142,7 +142,7 @@ fn assert_gangs_whole(world: &World) {
             let alive = !pod.terminating && pod.phase != PodPhase::Failed;
             let decided = world.decided.iter().any(|bind| bind.pod == pod.key);
             let best_effort = pod.requests.values().all(|&amount| amount == 0);
-            alive && (pod.node.is_some() || decided || pod.phase == PodPhase::Succeeded || best_effort)
+            alive && (pod.node.is_some() || decided || pod.phase != PodPhase::Pending || best_effort)
         });
         assert!(
             placed.count() >= transaction.min_member as usize,
