@@ -3,7 +3,9 @@
 //! The compiled form is an arena: `$ref`s become indices, so recursive types cost nothing.
 
 mod compile;
+mod decode;
 mod defaults;
+mod path;
 mod prune;
 mod strict_json;
 mod structural;
@@ -126,6 +128,8 @@ enum ListType {
 struct Node {
     /// Part of a Go type of Kubernetes rather than of a custom schema.
     go_type: bool,
+    /// The name of that Go type, e.g. `v1.Pod`.
+    go_name: Option<Box<str>>,
     /// A Kubernetes quantity.
     quantity: bool,
     kind: Option<Type>,

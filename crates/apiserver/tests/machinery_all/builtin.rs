@@ -3,6 +3,9 @@
 use basalt_apiserver::machinery::{
     builtin::{NameRule, default, validate, validate_metadata},
     field_error::{FieldError, aggregate},
+    openapi,
+    schema::Schema,
+    table::Printer,
 };
 use serde_json::{Value, json};
 
@@ -707,4 +710,20 @@ fn several_errors_become_one_message() {
         errors[1].cause(),
         json!({ "reason": "FieldValueDuplicate", "message": "Duplicate value: \"x\\\"y\"", "field": "b" })
     );
+}
+
+#[test]
+fn our_own_definitions_pass() {
+    for definition in basalt_api::crd::all() {
+        let mut object = serde_json::to_value(&definition).expect("JSON");
+        let schema = openapi::compiled("apiextensions.k8s.io/v1", "CustomResourceDefinition").expect("built in");
+        assert_eq!(schema.prune(&mut object), Vec::<String>::new());
+        default("apiextensions.k8s.io/v1", "CustomResourceDefinition", &mut object);
+        let errors = validate("apiextensions.k8s.io/v1", "CustomResourceDefinition", &object, None);
+        assert_eq!(words(&errors), Vec::<String>::new(), "{:?}", definition.metadata.name);
+        for version in object["spec"]["versions"].as_array().into_iter().flatten() {
+            Schema::compile(&version["schema"]["openAPIV3Schema"]).expect("it compiles");
+            Printer::custom(&version["additionalPrinterColumns"]).expect("good columns");
+        }
+    }
 }

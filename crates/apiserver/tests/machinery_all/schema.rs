@@ -1,9 +1,11 @@
 //! Structural schemas: defaults, pruning, validation; JSON text.
 
 use basalt_apiserver::machinery::{
-    openapi,
+    builtin, openapi, patch,
     schema::{JsonError, Schema, strict_json, structural_errors},
+    table,
 };
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn queue_like() -> Value {
@@ -343,4 +345,159 @@ fn json_text_is_read_strictly() {
     }
     let numbers = strict_json(b"[1,-1,1.5,18446744073709551615]").expect("JSON").0;
     assert_eq!(numbers, json!([1, -1, 1.5, 18_446_744_073_709_551_615_u64]));
+}
+
+#[test]
+fn misfits_are_told_in_the_words_of_go() {
+    let check = |api_version: &str, kind: &str, object: Value, expected: &str| {
+        let schema = openapi::compiled(api_version, kind).expect("built in");
+        assert_eq!(schema.decode_error(&object).unwrap_or_default(), expected, "{object}");
+    };
+    check(
+        "v1",
+        "Pod",
+        json!({ "metadata": { "name": "p" }, "spec": { "containers": [{ "name": "c" }] } }),
+        "",
+    );
+    check(
+        "v1",
+        "Pod",
+        json!({ "spec": { "containers": "x" } }),
+        "json: cannot unmarshal string into Go struct field PodSpec.spec.containers of type []v1.Container",
+    );
+    check(
+        "v1",
+        "Pod",
+        json!({ "spec": { "containers": [{ "name": 1 }] } }),
+        "json: cannot unmarshal number into Go struct field Container.spec.containers.name of type string",
+    );
+    check(
+        "v1",
+        "Pod",
+        json!({ "spec": { "hostNetwork": "yes" } }),
+        "json: cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork of type bool",
+    );
+    check(
+        "v1",
+        "Pod",
+        json!({ "spec": { "priority": 1.5 } }),
+        "json: cannot unmarshal number 1.5 into Go struct field PodSpec.spec.priority of type int32",
+    );
+    check(
+        "v1",
+        "Pod",
+        json!({ "metadata": { "labels": { "a": 1 } } }),
+        "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string",
+    );
+    check(
+        "v1",
+        "Pod",
+        json!({ "metadata": { "labels": [] } }),
+        "json: cannot unmarshal array into Go struct field ObjectMeta.metadata.labels of type map[string]string",
+    );
+    check(
+        "v1",
+        "Pod",
+        json!({ "spec": [] }),
+        "json: cannot unmarshal array into Go struct field Pod.spec of type v1.PodSpec",
+    );
+    check(
+        "v1",
+        "Pod",
+        json!([]),
+        "json: cannot unmarshal array into Go value of type v1.Pod",
+    );
+    check(
+        "v1",
+        "Pod",
+        json!({ "metadata": { "creationTimestamp": "soon" } }),
+        "parsing time \"soon\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"soon\" as \"2006\"",
+    );
+    check(
+        "v1",
+        "Pod",
+        json!({ "spec": { "overhead": { "cpu": "2c" } } }),
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+    );
+    check(
+        "v1",
+        "Secret",
+        json!({ "data": { "a": "%%" } }),
+        "illegal base64 data at input byte 0",
+    );
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<i32>().prop_map(|number| Value::from(f64::from(number) / 4.0)),
+        "[a-z0-9:.-]{0,6}".prop_map(Value::from),
+    ];
+    let names = prop_oneof![
+        Just("spec"),
+        Just("metadata"),
+        Just("weight"),
+        Just("state"),
+        Just("parts"),
+        Just("name"),
+        Just("tags"),
+        Just("free"),
+        Just("one"),
+        Just("template"),
+        Just("containers"),
+        Just("resources"),
+        Just("requests"),
+        Just("cpu"),
+        Just("labels"),
+    ];
+    leaf.prop_recursive(6, 60, 6, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::vec((names.clone(), inner), 0..6).prop_map(|fields| fields
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect::<Value>()),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn schemas_take_any_json(mut object in any_json()) {
+        let pod = openapi::compiled("v1", "Pod").expect("built in");
+        for schema in [&compiled(), &*pod] {
+            let _ = schema.validate(&object);
+            let _ = schema.decode_error(&object);
+            schema.prune(&mut object);
+            prop_assert_eq!(schema.prune(&mut object), Vec::<String>::new(), "pruning once is enough");
+            schema.default(&mut object);
+            let once = object.clone();
+            schema.default(&mut object);
+            prop_assert_eq!(&once, &object, "defaults are set once");
+        }
+    }
+
+    #[test]
+    fn json_text_survives(object in any_json()) {
+        let text = object.to_string();
+        let (read, duplicates) = strict_json(text.as_bytes()).expect("JSON");
+        prop_assert_eq!(read.to_string(), text);
+        prop_assert!(duplicates.is_empty());
+    }
+
+    #[test]
+    fn built_in_kinds_take_any_json(object in any_json(), other in any_json(), patch in any_json()) {
+        for (api_version, kind) in [("v1", "Pod"), ("v1", "Service"), ("v1", "Secret"), ("policy/v1", "PodDisruptionBudget"),
+            ("apiextensions.k8s.io/v1", "CustomResourceDefinition"), ("rbac.authorization.k8s.io/v1", "RoleBinding")] {
+            let _ = builtin::validate(api_version, kind, &object, Some(&other));
+            let mut object = object.clone();
+            builtin::default(api_version, kind, &mut object);
+            let _ = builtin::validate(api_version, kind, &object, None);
+            let now = jiff::Timestamp::UNIX_EPOCH;
+            let _ = table::Printer::builtin(api_version, kind).row(&object, now, table::Include::Object);
+            let _ = patch::strategic(kind, &object, &patch);
+        }
+    }
 }

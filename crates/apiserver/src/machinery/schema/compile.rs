@@ -128,6 +128,7 @@ impl<'a> Compiler<'a> {
         } else {
             self.fill(id, object, path, depth + 1)?;
             self.nodes[id].quantity = name.ends_with(".api.resource.Quantity");
+            self.nodes[id].go_name = go_name(name);
         }
         Ok(id)
     }
@@ -176,15 +177,18 @@ impl<'a> Compiler<'a> {
         if let Some(items) = object.get("items") {
             node.items = Some(self.node(items, &format!("{path}[*]"), depth + 1)?);
         }
+        if self.origin == Origin::Builtin {
+            // Go types restrict nothing beyond their shape; alternatives in their schemas are for readers.
+            let shapeless = node.properties.is_empty() && node.additional == Additional::Unspecified;
+            node.preserve_unknown |= node.kind == Some(Type::Object) && shapeless;
+            self.nodes[id] = node;
+            return Ok(());
+        }
         node.all_of = self.several(object, "allOf", path, depth)?;
         node.any_of = self.several(object, "anyOf", path, depth)?;
         node.one_of = self.several(object, "oneOf", path, depth)?;
         if let Some(not) = object.get("not") {
             node.not = Some(self.node(not, path, depth + 1)?);
-        }
-        if self.origin == Origin::Builtin {
-            let shapeless = node.properties.is_empty() && node.additional == Additional::Unspecified;
-            node.preserve_unknown |= node.kind == Some(Type::Object) && shapeless;
         }
         self.nodes[id] = node;
         Ok(())
@@ -213,6 +217,12 @@ fn reference(object: &Map<String, Value>) -> Option<&str> {
         }
         _ => None,
     }
+}
+
+/// `io.k8s.api.core.v1.Pod` is `v1.Pod` in Go.
+fn go_name(definition: &str) -> Option<Box<str>> {
+    let dot = definition.rmatch_indices('.').nth(1)?.0;
+    definition.get(dot + 1..).map(Into::into)
 }
 
 fn strings(list: Option<&Value>) -> Vec<String> {

@@ -1,19 +1,18 @@
 //! Removing fields that a schema does not know.
 
-use super::{Additional, Id, Schema};
-use crate::machinery::field_error::{child, index};
+use super::{Additional, Id, Schema, path::Path};
 use serde_json::Value;
 
 impl Schema {
     /// Removes unknown fields and returns their paths, sorted. Under Strict each is an error: `unknown field "PATH"`.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         let mut unknown = Vec::new();
-        self.prune_node(self.root, object, "", &mut unknown);
+        self.prune_node(self.root, object, &Path::Root, &mut unknown);
         unknown.sort();
         unknown
     }
 
-    fn prune_node(&self, id: Id, value: &mut Value, path: &str, unknown: &mut Vec<String>) {
+    fn prune_node(&self, id: Id, value: &mut Value, path: &Path<'_>, unknown: &mut Vec<String>) {
         let node = self.node(id);
         match value {
             Value::Object(fields) => {
@@ -23,13 +22,13 @@ impl Schema {
                 }
                 fields.retain(|name, found| {
                     if let Some(&property) = node.properties.get(name) {
-                        self.prune_node(property, found, &child(path, name), unknown);
+                        self.prune_node(property, found, &Path::Field(path, name), unknown);
                         return true;
                     }
                     match node.additional {
-                        Additional::Schema(schema) => self.prune_node(schema, found, &child(path, name), unknown),
+                        Additional::Schema(schema) => self.prune_node(schema, found, &Path::Field(path, name), unknown),
                         Additional::Unspecified if !node.preserve_unknown => {
-                            unknown.push(child(path, name));
+                            unknown.push(path.child(name));
                             return false;
                         }
                         Additional::Anything | Additional::Unspecified => {}
@@ -40,7 +39,7 @@ impl Schema {
             Value::Array(items) => {
                 if let Some(schema) = node.items {
                     for (position, item) in items.iter_mut().enumerate() {
-                        self.prune_node(schema, item, &index(path, position), unknown);
+                        self.prune_node(schema, item, &Path::Item(path, position), unknown);
                     }
                 }
             }

@@ -1,5 +1,6 @@
 //! JSON text to a value, remembering duplicate fields and refusing text that nests too deeply.
 
+use super::path::Path;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::{cell::RefCell, fmt};
@@ -35,25 +36,6 @@ fn error(error: serde_json::Error) -> JsonError {
         JsonError::TooDeep
     } else {
         JsonError::Malformed(text)
-    }
-}
-
-/// A path that is only written out when a duplicate is found.
-#[derive(Clone, Copy)]
-enum Path<'a> {
-    Root,
-    Field(&'a Path<'a>, &'a str),
-    Item(&'a Path<'a>, usize),
-}
-
-impl fmt::Display for Path<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Root => Ok(()),
-            Self::Field(Self::Root, name) => out.write_str(name),
-            Self::Field(parent, name) => write!(out, "{parent}.{name}"),
-            Self::Item(parent, position) => write!(out, "{parent}[{position}]"),
-        }
     }
 }
 

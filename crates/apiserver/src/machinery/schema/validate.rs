@@ -1,7 +1,7 @@
 //! Checking an object against a schema, with the words of Kubernetes' own validator.
 
-use super::{Additional, Id, ListType, Node, Schema, Type, values};
-use crate::machinery::field_error::{FieldError, child, index};
+use super::{Additional, Id, ListType, Node, Schema, Type, path::Path, values};
+use crate::machinery::field_error::FieldError;
 use basalt_api::quantity::Quantity;
 use serde_json::{Map, Value};
 
@@ -12,12 +12,12 @@ impl Schema {
     /// Everything that is wrong with an object, at most 100 findings.
     pub fn validate(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        self.check(self.root, object, "", &mut errors);
+        self.check(self.root, object, &Path::Root, &mut errors);
         errors.truncate(ERRORS_MAX);
         errors
     }
 
-    fn check(&self, id: Id, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    fn check(&self, id: Id, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
         if errors.len() >= ERRORS_MAX {
             return;
         }
@@ -40,55 +40,63 @@ impl Schema {
         self.check_junctors(node, value, path, errors);
     }
 
-    fn check_object(&self, node: &Node, fields: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
+    fn check_object(&self, node: &Node, fields: &Map<String, Value>, path: &Path<'_>, errors: &mut Vec<FieldError>) {
         if !node.go_type {
             for name in node.required.iter().filter(|name| !fields.contains_key(*name)) {
-                errors.push(FieldError::required(child(path, name), ""));
+                errors.push(FieldError::required(path.child(name), ""));
             }
         }
         let limits = &node.limits;
         if let Some(least) = limits.min_properties.filter(|least| (fields.len() as u64) < *least) {
             let words = format!("{path} in body should have at least {least} properties");
-            errors.push(FieldError::invalid(path, Value::from(fields.clone()), words));
+            errors.push(FieldError::invalid(
+                path.to_string(),
+                Value::from(fields.clone()),
+                words,
+            ));
         }
         if let Some(most) = limits.max_properties.filter(|most| fields.len() as u64 > *most) {
-            errors.push(FieldError::too_many(path, fields.len(), most));
+            errors.push(FieldError::too_many(path.to_string(), fields.len(), most));
         }
         for (name, value) in fields {
             if let Some(&property) = node.properties.get(name) {
-                self.check(property, value, &child(path, name), errors);
+                self.check(property, value, &Path::Field(path, name), errors);
             } else if let Additional::Schema(additional) = node.additional {
-                self.check(additional, value, &child(path, name), errors);
+                self.check(additional, value, &Path::Field(path, name), errors);
             }
         }
     }
 
-    fn check_array(&self, node: &Node, items: &[Value], path: &str, errors: &mut Vec<FieldError>) {
+    fn check_array(&self, node: &Node, items: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
         let limits = &node.limits;
         if let Some(least) = limits.min_items.filter(|least| (items.len() as u64) < *least) {
             let words = format!("{path} in body should have at least {least} items");
-            errors.push(FieldError::invalid(path, items.len(), words));
+            errors.push(FieldError::invalid(path.to_string(), items.len(), words));
         }
         if let Some(most) = limits.max_items.filter(|most| items.len() as u64 > *most) {
-            errors.push(FieldError::too_many(path, items.len(), most));
+            errors.push(FieldError::too_many(path.to_string(), items.len(), most));
         }
         if limits.unique_items && values::first_repeated(items.iter()).is_some() {
             let words = format!("{path} in body shouldn't contain duplicates");
-            errors.push(FieldError::invalid(path, Value::from(items.to_vec()), words));
+            errors.push(FieldError::invalid(
+                path.to_string(),
+                Value::from(items.to_vec()),
+                words,
+            ));
         }
         if let Some(schema) = node.items {
             for (position, item) in items.iter().enumerate() {
-                self.check(schema, item, &index(path, position), errors);
+                self.check(schema, item, &Path::Item(path, position), errors);
             }
         }
         match node.list_type {
             ListType::Atomic => {}
-            ListType::Set => check_unique(items.to_vec(), path, errors),
+            ListType::Set => check_unique(items, path, errors),
             ListType::Map => self.check_list_map(node, items, path, errors),
         }
     }
 
-    fn check_list_map(&self, node: &Node, items: &[Value], path: &str, errors: &mut Vec<FieldError>) {
+    fn check_list_map(&self, node: &Node, items: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
         let item_schema = node.items.map(|id| self.node(id));
         let mut keys = Vec::with_capacity(items.len());
         for item in items {
@@ -105,17 +113,17 @@ impl Schema {
             }
             keys.push(Value::Object(entry));
         }
-        check_unique(keys, path, errors);
+        check_unique(&keys, path, errors);
     }
 
-    fn passes(&self, id: Id, value: &Value, path: &str) -> Result<(), Vec<FieldError>> {
+    fn passes(&self, id: Id, value: &Value, path: &Path<'_>) -> Result<(), Vec<FieldError>> {
         let mut errors = Vec::new();
         self.check(id, value, path, &mut errors);
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
-    fn check_junctors(&self, node: &Node, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
-        let complain = |words: &str| FieldError::invalid("", "", format!("{path:?} {words}"));
+    fn check_junctors(&self, node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+        let complain = |words: &str| FieldError::invalid("", "", format!("\"{path}\" {words}"));
         let tries = |ids: &[Id]| -> Vec<Result<(), Vec<FieldError>>> {
             ids.iter().map(|&id| self.passes(id, value, path)).collect()
         };
@@ -160,19 +168,19 @@ fn fewest_errors(results: Vec<Result<(), Vec<FieldError>>>) -> Vec<FieldError> {
         .unwrap_or_default()
 }
 
-fn check_unique(entries: Vec<Value>, path: &str, errors: &mut Vec<FieldError>) {
-    for position in values::repeated(&entries) {
+fn check_unique(entries: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    for position in values::repeated(entries) {
         if let Some(entry) = entries.get(position) {
-            errors.push(FieldError::duplicate(index(path, position), entry.clone()));
+            errors.push(FieldError::duplicate(path.index(position), entry.clone()));
         }
     }
 }
 
-fn type_error(node: &Node, value: &Value, path: &str) -> Option<FieldError> {
+fn type_error(node: &Node, value: &Value, path: &Path<'_>) -> Option<FieldError> {
     let actual = values::type_name(value);
     let wrong = |wanted: &str| {
         let words = format!("{path} in body must be of type {wanted}: {actual:?}");
-        Some(FieldError::type_invalid(path, actual, words))
+        Some(FieldError::type_invalid(path.to_string(), actual, words))
     };
     if node.quantity {
         return quantity_error(value, path);
@@ -193,7 +201,7 @@ fn type_error(node: &Node, value: &Value, path: &str) -> Option<FieldError> {
     if fits { None } else { wrong(wanted.name()) }
 }
 
-fn quantity_error(value: &Value, path: &str) -> Option<FieldError> {
+fn quantity_error(value: &Value, path: &Path<'_>) -> Option<FieldError> {
     let text = match value {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
@@ -201,31 +209,31 @@ fn quantity_error(value: &Value, path: &str) -> Option<FieldError> {
     };
     let wrong = Quantity::parse(&text).is_err();
     let words = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-    wrong.then(|| FieldError::type_invalid(path, value.clone(), words))
+    wrong.then(|| FieldError::type_invalid(path.to_string(), value.clone(), words))
 }
 
-fn check_enum(node: &Node, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn check_enum(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if node.allowed.is_empty() || node.allowed.iter().any(|allowed| values::equal(allowed, value)) {
         return;
     }
     let words = |allowed: &Value| allowed.as_str().map_or_else(|| allowed.to_string(), str::to_owned);
     let allowed: Vec<String> = node.allowed.iter().map(words).collect();
-    errors.push(FieldError::not_supported(path, value.clone(), &allowed));
+    errors.push(FieldError::not_supported(path.to_string(), value.clone(), &allowed));
 }
 
-fn check_string(node: &Node, text: &str, path: &str, errors: &mut Vec<FieldError>) {
+fn check_string(node: &Node, text: &str, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let limits = &node.limits;
     let length = text.chars().count() as u64;
     if let Some(most) = limits.max_length.filter(|most| length > *most) {
-        errors.push(FieldError::too_long(path, most));
+        errors.push(FieldError::too_long(path.to_string(), most));
     }
     if let Some(least) = limits.min_length.filter(|least| length < *least) {
         let words = format!("{path} in body should be at least {least} chars long");
-        errors.push(FieldError::invalid(path, text, words));
+        errors.push(FieldError::invalid(path.to_string(), text, words));
     }
     if let Some(pattern) = limits.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
         errors.push(FieldError::invalid(
-            path,
+            path.to_string(),
             text,
             format!("{path} in body should match '{pattern}'"),
         ));
@@ -236,16 +244,16 @@ fn check_string(node: &Node, text: &str, path: &str, errors: &mut Vec<FieldError
         .filter(|format| !values::has_format(text, format))
     {
         let words = format!("{path} in body must be of type {format}: {text:?}");
-        errors.push(FieldError::type_invalid(path, text, words));
+        errors.push(FieldError::type_invalid(path.to_string(), text, words));
     }
 }
 
-fn check_number(node: &Node, number: &serde_json::Number, path: &str, errors: &mut Vec<FieldError>) {
+fn check_number(node: &Node, number: &serde_json::Number, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let limits = &node.limits;
     let have = number.as_f64().unwrap_or(f64::NAN);
     let mut complain = |words: String| {
         errors.push(FieldError::invalid(
-            path,
+            path.to_string(),
             Value::Number(number.clone()),
             format!("{path} in body {words}"),
         ));
