@@ -202,10 +202,11 @@ async fn patch_node(
 
 /// Tells the pod's owner what was ignored; if that fails, the pod runs all the same.
 async fn warn_owner(client: &Client, pod: &PodRef, message: String) {
-    let time = Time(jiff::Timestamp::now());
+    let now = jiff::Timestamp::now();
+    let time = Time(now);
     let event = PodEvent {
         metadata: kube::core::ObjectMeta {
-            generate_name: Some(format!("{}.", pod.name)),
+            name: Some(format!("{}.{:x}", pod.name, now.as_nanosecond())),
             namespace: Some(pod.namespace.to_string()),
             ..Default::default()
         },

@@ -1,20 +1,65 @@
 //! The few fields of pods and nodes that are decoded from the wire, and the facts made of them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use basalt_api::names::FAKE_NODE;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::core::{ApiResource, Object, ObjectMeta};
-use serde::{Deserialize, Serialize};
+use kube::core::{ApiResource, DynamicResourceScope, ObjectMeta};
+use serde::{Deserialize, Deserializer};
 
 use super::facts::{AtExit, Container, NodeFacts, Phase, PodFacts, Shape};
 use super::kubelet::Millis;
 use super::status;
 
 /// A pod with only the fields that are used here.
-pub(crate) type SlimPod = Object<PodSpec, PodStatus>;
+pub(crate) type SlimPod = Slim<PodSpec, PodStatus>;
 /// A node with only the fields that are used here.
-pub(crate) type SlimNode = Object<NodeSpec, NodeStatus>;
+pub(crate) type SlimNode = Slim<NodeSpec, NodeStatus>;
+
+/// An object of which any part may be missing: one odd object must not end a watch.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Slim<S: Default, T: Default> {
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default, deserialize_with = "nullable", bound(deserialize = "S: Deserialize<'de>"))]
+    spec: S,
+    #[serde(default, deserialize_with = "nullable", bound(deserialize = "T: Deserialize<'de>"))]
+    status: T,
+}
+
+/// `null` is the same as absent.
+fn nullable<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+impl<S: Default, T: Default> kube::Resource for Slim<S, T> {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn group(resource: &ApiResource) -> Cow<'_, str> {
+        resource.group.as_str().into()
+    }
+
+    fn version(resource: &ApiResource) -> Cow<'_, str> {
+        resource.version.as_str().into()
+    }
+
+    fn kind(resource: &ApiResource) -> Cow<'_, str> {
+        resource.kind.as_str().into()
+    }
+
+    fn plural(resource: &ApiResource) -> Cow<'_, str> {
+        resource.plural.as_str().into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
 
 pub(crate) fn pod_resource() -> ApiResource {
     ApiResource::erase::<k8s_openapi::api::core::v1::Pod>(&())
@@ -24,17 +69,19 @@ pub(crate) fn node_resource() -> ApiResource {
     ApiResource::erase::<k8s_openapi::api::core::v1::Node>(&())
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct PodSpec {
     node_name: Option<String>,
     restart_policy: Option<String>,
     active_deadline_seconds: Option<i64>,
+    #[serde(deserialize_with = "nullable")]
     containers: Vec<ContainerSpec>,
+    #[serde(deserialize_with = "nullable")]
     init_containers: Vec<ContainerSpec>,
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ContainerSpec {
     name: String,
@@ -42,18 +89,20 @@ pub(crate) struct ContainerSpec {
     restart_policy: Option<String>,
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct PodStatus {
     phase: Option<String>,
     start_time: Option<Time>,
     #[serde(rename = "podIP")]
     pod_ip: Option<String>,
+    #[serde(deserialize_with = "nullable")]
     conditions: Vec<Condition>,
+    #[serde(deserialize_with = "nullable")]
     container_statuses: Vec<ContainerStatus>,
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Condition {
     #[serde(rename = "type")]
@@ -62,39 +111,44 @@ pub(crate) struct Condition {
     last_transition_time: Option<Time>,
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ContainerStatus {
     restart_count: i32,
     state: Option<ContainerState>,
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ContainerState {
     running: Option<Running>,
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Running {
     started_at: Option<Time>,
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 pub(crate) struct NodeSpec {}
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct NodeStatus {
+    #[serde(deserialize_with = "nullable")]
     capacity: BTreeMap<String, String>,
+    #[serde(deserialize_with = "nullable")]
     allocatable: BTreeMap<String, String>,
+    #[serde(deserialize_with = "nullable")]
     conditions: Vec<Condition>,
+    #[serde(deserialize_with = "nullable")]
     addresses: Vec<Address>,
+    #[serde(deserialize_with = "nullable")]
     node_info: NodeInfo,
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Address {
     #[serde(rename = "type")]
@@ -102,7 +156,7 @@ pub(crate) struct Address {
     address: String,
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct NodeInfo {
     kubelet_version: String,
@@ -111,7 +165,7 @@ pub(crate) struct NodeInfo {
 /// The facts of a bound pod; `None` for one that is not bound.
 pub(crate) fn pod_facts(pod: SlimPod) -> Option<PodFacts> {
     let node = pod.spec.node_name.filter(|n| !n.is_empty())?;
-    let status = pod.status.unwrap_or_default();
+    let status = pod.status;
     let deleted = deletion_asked(&pod.metadata);
     let at_exit = match pod.spec.restart_policy.as_deref() {
         Some("Never" | "OnFailure") => AtExit::End,
@@ -179,7 +233,7 @@ fn millis(time: &Time) -> Millis {
 pub(crate) fn node_facts(node: SlimNode) -> Option<NodeFacts> {
     let name = node.metadata.name?;
     let labels = node.metadata.labels.unwrap_or_default();
-    let status = node.status.unwrap_or_default();
+    let status = node.status;
     let address = status.addresses.iter().find(|a| a.kind == "InternalIP");
     Some(NodeFacts {
         fake: labels.get(FAKE_NODE).is_some_and(|v| v == "true"),
@@ -242,13 +296,17 @@ mod tests {
     fn odd_objects_do_no_harm() {
         for value in [
             json!({"metadata": {}, "spec": {}}),
+            json!({"metadata": {}, "spec": null, "status": {"conditions": null, "containerStatuses": null}}),
+            json!({"metadata": {"name": "p", "namespace": "a", "uid": "u"}}),
             json!({"metadata": {"name": "p", "namespace": "a", "uid": "u"}, "spec": {"nodeName": ""}}),
             json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n"}, "status": {"podIP": "not an address"}}),
         ] {
             let pod: SlimPod = serde_json::from_value(value.clone()).unwrap();
             assert_eq!(pod_facts(pod), None, "{value}");
         }
-        let node: SlimNode = serde_json::from_value(json!({"metadata": {"name": "n"}, "spec": {}})).unwrap();
+        let node: SlimNode =
+            serde_json::from_value(json!({"metadata": {"name": "n"}, "status": {"capacity": null, "nodeInfo": null}}))
+                .unwrap();
         assert!(!node_facts(node).unwrap().complete());
     }
 }

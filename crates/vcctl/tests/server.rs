@@ -1,0 +1,191 @@
+//! Commands against the real API server, in memory and in this process.
+
+use std::ffi::OsString;
+
+use basalt_apiserver::Workers;
+use basalt_apiserver::face::{Server, ServerOptions, index};
+use basalt_apiserver::store::{Backend, Options, Store};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
+use kube::api::{Api, PostParams};
+use serde_json::{Value, json};
+
+struct World {
+    client: Client,
+    _workers: Workers,
+}
+
+/// Exit status, stdout, stderr.
+type Outcome = (u8, String, String);
+
+impl World {
+    async fn new() -> Self {
+        let mut options = Options::new(Backend::Memory);
+        options.indexer = index;
+        let server = Server::new(
+            Store::open(options).expect("a store in memory"),
+            ServerOptions::default(),
+        );
+        server.bootstrap().await.expect("bootstrap");
+        let client = server.client("tester");
+        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let needed = |d: &CustomResourceDefinition| ["Job", "Queue"].contains(&d.spec.names.kind.as_str());
+        for definition in basalt_api::crd::all().into_iter().filter(needed) {
+            definitions
+                .create(&PostParams::default(), &definition)
+                .await
+                .expect("a definition");
+        }
+        Self {
+            client,
+            _workers: server.start_workers(),
+        }
+    }
+
+    async fn run(&self, line: &[&str]) -> Outcome {
+        let args = ["vcctl"].iter().chain(line).map(OsString::from);
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let code = basalt_vcctl::run_with(self.client.clone(), args, &mut out, &mut err).await;
+        (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
+    }
+
+    /// Runs a command that must go well, and gives its stdout.
+    async fn good(&self, line: &[&str]) -> String {
+        let (code, out, err) = self.run(line).await;
+        assert_eq!((code, err.as_str()), (0, ""), "{line:?}");
+        out
+    }
+
+    /// Runs a command that must fail with a status, and gives its stderr.
+    async fn bad(&self, code: u8, line: &[&str]) -> String {
+        let (got, out, err) = self.run(line).await;
+        assert_eq!((got, out.as_str()), (code, ""), "{line:?}: {err}");
+        err
+    }
+}
+
+#[tokio::test]
+async fn queues_are_created_and_listed() {
+    let world = World::new().await;
+    world.good(&["queue", "create", "root"]).await;
+    assert_eq!(
+        world
+            .good(&["queue", "create", "--name", "myqueue", "--weight", "10"])
+            .await,
+        "create queue myqueue successfully\n"
+    );
+    let name = world.good(&["queue", "create", "other", "-o", "name"]).await;
+    assert_eq!(name, "queue.scheduling.volcano.sh/other\n");
+    let err = world.bad(1, &["queue", "create", "other"]).await;
+    assert_eq!(
+        err,
+        "error: cannot create queue other: it exists already\nhint: choose another name, or delete it first\n"
+    );
+    let table = world.good(&["queue", "list"]).await;
+    let first_columns = |line: &str| line.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
+    let rows: Vec<String> = table.lines().map(first_columns).collect();
+    assert_eq!(rows, ["Name Weight Total", "myqueue 10 0", "other 1 0", "root 1 0"]);
+    let list: Value = serde_json::from_str(&world.good(&["queue", "list", "-o", "json"]).await).unwrap();
+    assert_eq!(
+        (list["kind"].as_str(), list["items"][0]["kind"].as_str()),
+        (Some("List"), Some("Queue"))
+    );
+    assert_eq!(list["items"][0]["spec"]["weight"], 10);
+}
+
+#[tokio::test]
+async fn jobs_run_are_listed_and_deleted() {
+    let world = World::new().await;
+    world.good(&["queue", "create", "root"]).await;
+    world.good(&["queue", "create", "default"]).await;
+    assert_eq!(
+        world.run(&["job", "list"]).await,
+        (0, String::new(), "No resources found\n".to_owned())
+    );
+    let empty: Value = serde_json::from_str(&world.good(&["job", "list", "-o", "json"]).await).unwrap();
+    assert_eq!(empty["items"], json!([]));
+    let said = world
+        .good(&["job", "run", "--name", "hello", "-r", "3", "-m", "2"])
+        .await;
+    assert_eq!(
+        said,
+        "run job hello successfully in queue default; `vcctl job list -n default` shows how it goes\n"
+    );
+    let made: Value = serde_json::from_str(&world.good(&["job", "run", "-N", "again", "-o", "json"]).await).unwrap();
+    assert_eq!(made["metadata"]["name"], "again");
+    assert!(world.good(&["job", "list"]).await.contains("hello"));
+    assert_eq!(
+        world
+            .good(&["job", "list", "-o", "name", "-q", "default"])
+            .await
+            .lines()
+            .count(),
+        2
+    );
+    assert_eq!(
+        world
+            .good(&["job", "list", "-o", "name", "--selector", "job.volcano.sh=hello"])
+            .await,
+        "job.batch.volcano.sh/hello\n"
+    );
+    assert_eq!(
+        world.good(&["job", "delete", "hello", "--wait"]).await,
+        "delete job hello successfully\n"
+    );
+    let err = world.bad(1, &["job", "delete", "-N", "hello"]).await;
+    assert_eq!(
+        err,
+        "error: job default/hello not found\nhint: `vcctl job list` shows what there is\n"
+    );
+    let (code, out, err) = world.run(&["job", "delete", "again", "nobody"]).await;
+    assert_eq!((code, out.as_str()), (1, "delete job again successfully\n"));
+    assert!(
+        err.starts_with("error: job default/nobody not found\n") && err.ends_with("error: 1 of 2 failed\n"),
+        "{err}"
+    );
+}
+
+#[tokio::test]
+async fn jobs_run_from_files() {
+    let world = World::new().await;
+    world.good(&["queue", "create", "root"]).await;
+    world.good(&["queue", "create", "default"]).await;
+    let job = |name: &str, extra: &str| {
+        format!(
+            "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {{name: {name}}}\nspec:\n  minAvailable: 1\n{extra}  tasks:\n  - name: a\n    replicas: 1\n    template:\n      spec:\n        restartPolicy: Never\n        containers: [{{name: c, image: busybox}}]\n"
+        )
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("jobs.yaml");
+    let path = file.to_str().unwrap();
+    std::fs::write(&file, format!("{}---\n{}", job("one", ""), job("two", ""))).unwrap();
+    assert_eq!(
+        world
+            .good(&["job", "run", "-f", path, "-o", "name"])
+            .await
+            .lines()
+            .count(),
+        2
+    );
+    // The first exists; the third is new and still gets its turn.
+    std::fs::write(&file, format!("{}---\n{}", job("one", ""), job("three", ""))).unwrap();
+    let (code, out, err) = world.run(&["job", "run", "-f", path]).await;
+    assert_eq!((code, out.lines().count()), (1, 1), "{err}");
+    assert!(out.starts_with("run job three successfully"), "{out}");
+    // A misspelt field is refused, with its name.
+    std::fs::write(&file, job("four", "  minAvailabel: 1\n")).unwrap();
+    let err = world.bad(1, &["job", "run", "-f", path]).await;
+    assert!(err.contains("minAvailabel"), "{err}");
+}
+
+#[tokio::test]
+async fn refusals_and_wrong_usage_are_told_apart() {
+    let world = World::new().await;
+    let err = world.bad(1, &["job", "run", "-N", "a", "-n", "nowhere"]).await;
+    assert!(err.contains("nowhere"), "{err}");
+    let err = world.bad(1, &["job", "run", "-N", "Not_A_Name"]).await;
+    assert!(err.contains("Not_A_Name"), "{err}");
+    world.bad(2, &["job", "run"]).await;
+    world.bad(2, &["nonsense"]).await;
+    assert!(world.good(&["job", "run", "--help"]).await.contains("Examples:"));
+}
