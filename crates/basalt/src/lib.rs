@@ -3,6 +3,7 @@
 //! This crate is the thin shell around the pure crates: it holds the sockets, the clock, the watches and the one
 //! executor. Decisions are made elsewhere (`basalt_engine`, `basalt_controllers`, `basalt_admission`).
 
+pub mod bench;
 pub mod cli;
 pub mod live;
 pub mod up;

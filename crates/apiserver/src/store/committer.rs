@@ -14,6 +14,8 @@ use super::{Backend, Shared};
 
 /// A batch is closed when it has this much; what remains waits for the next.
 const BATCH_BYTES: usize = 4 << 20;
+/// After a batch of this many it is worth waiting for the next to fill.
+const LINGER_FOR: usize = 8;
 /// How long to wait for one more writer: a fraction of what an fsync takes.
 const LINGER: Duration = Duration::from_micros(50);
 
@@ -66,7 +68,7 @@ fn take(shared: &Shared, last: usize) -> Option<Vec<Transaction>> {
     // The writers that the last batch has answered come back one by one. A batch of the first few
     // would cost as much as one of all, so as long as they keep coming they are waited for.
     let mut seen = 0;
-    while seen < head.queue.len() && head.queue.len() < last / 2 {
+    while last >= LINGER_FOR && seen < head.queue.len() && head.queue.len() < last * 2 {
         seen = head.queue.len();
         MutexGuard::unlocked(&mut head, || std::thread::sleep(LINGER));
     }

@@ -43,8 +43,16 @@ impl Table {
     }
 
     fn insert(&mut self, object: Arc<Object>) {
-        let names = self.objects.entry(Arc::clone(&object.key.namespace)).or_default();
-        if names.insert(Arc::clone(&object.key.name), object).is_none() {
+        if !self.objects.contains_key(&object.key.namespace) {
+            self.objects.insert(Arc::clone(&object.key.namespace), Names::new());
+        }
+        let Some(names) = self.objects.get_mut(&object.key.namespace) else {
+            return;
+        };
+        if let Some(known) = names.get_mut(&object.key.name) {
+            *known = object;
+        } else {
+            names.insert(Arc::clone(&object.key.name), object);
             self.count += 1;
         }
     }

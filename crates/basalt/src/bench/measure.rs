@@ -1,0 +1,64 @@
+//! Closed-loop load: N writers, each with one write in flight, for a while.
+
+use std::time::{Duration, Instant};
+
+use futures::future::try_join_all;
+use serde::Serialize;
+
+/// What N writers achieved.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Load {
+    /// How many wrote at the same time.
+    pub(crate) writers: usize,
+    /// How many writes were acknowledged per second.
+    pub(crate) writes_per_s: f64,
+    /// The median time of a write.
+    pub(crate) p50_ms: f64,
+    /// 99 of 100 writes took at most this.
+    pub(crate) p99_ms: f64,
+}
+
+/// Lets `writers` tasks call `write(writer, count)` one after the other for `time`, and counts. The
+/// first tenth of the time warms up and does not count.
+pub(crate) async fn load<W, F>(writers: usize, time: Duration, write: W) -> anyhow::Result<Load>
+where
+    W: Fn(usize, u64) -> F + Clone + Send + 'static,
+    F: Future<Output = anyhow::Result<()>> + Send,
+{
+    let begin = Instant::now() + time / 10;
+    let end = begin + time;
+    let one = |writer: usize| {
+        let write = write.clone();
+        let work = async move {
+            let mut times = Vec::new();
+            for count in 0.. {
+                let before = Instant::now();
+                if before >= end {
+                    break;
+                }
+                write(writer, count).await?;
+                let after = Instant::now();
+                if after >= begin && after < end {
+                    times.push(after - before);
+                }
+            }
+            anyhow::Ok(times)
+        };
+        tokio::spawn(work)
+    };
+    let mut times = Vec::new();
+    for writer in try_join_all((0..writers).map(one)).await? {
+        times.extend(writer?);
+    }
+    times.sort_unstable();
+    let quantile = |part: f64| {
+        let at = ((times.len() as f64 * part) as usize).min(times.len().saturating_sub(1));
+        times.get(at).map_or(0.0, |time| time.as_secs_f64() * 1e3)
+    };
+    Ok(Load {
+        writers,
+        writes_per_s: times.len() as f64 / time.as_secs_f64(),
+        p50_ms: quantile(0.5),
+        p99_ms: quantile(0.99),
+    })
+}
