@@ -24,8 +24,15 @@ fn report(what: &str, count: usize, start: Instant) {
 
 fn resident_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
-    line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or_default() / 1024
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap_or_default();
+    line.split_whitespace()
+        .next()
+        .and_then(|kib| kib.parse::<u64>().ok())
+        .unwrap_or_default()
+        / 1024
 }
 
 fn request(path: &str) -> Request<Body> {
@@ -37,7 +44,10 @@ fn request(path: &str) -> Request<Body> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let store = Store::open(Options { indexer: index, ..Options::new(Backend::Memory) })?;
+    let store = Store::open(Options {
+        indexer: index,
+        ..Options::new(Backend::Memory)
+    })?;
     let server = Server::new(store, ServerOptions::default());
     server.bootstrap().await?;
     let client = server.client("speed");
@@ -82,7 +92,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let start = Instant::now();
     let mut bytes = 0;
-    let mut body = server.clone().handle(request("/api/v1/pods")).await.into_body().into_data_stream();
+    let mut body = server
+        .clone()
+        .handle(request("/api/v1/pods"))
+        .await
+        .into_body()
+        .into_data_stream();
     while let Some(piece) = body.next().await {
         bytes += piece?.len();
     }

@@ -20,6 +20,7 @@ mod list;
 mod meta;
 mod negotiate;
 mod openapi;
+mod pages;
 mod patch;
 mod path;
 mod pki;

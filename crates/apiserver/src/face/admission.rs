@@ -1,10 +1,10 @@
 //! Admission: the rules of Basalt's own kinds, asked through a hook, with the store as their view.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use basalt_admission::{Decision, Operation, Request, Verdict, View};
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 use serde_json::Value;
 use tokio::sync::{RwLockReadGuard, RwLockWriteGuard};
 
@@ -37,7 +37,7 @@ impl AdmissionHook for Rules {
 /// Parsed objects that rules ask for again and again, each valid for one revision.
 #[derive(Debug, Default)]
 pub(crate) struct ValueCache {
-    values: Mutex<FxHashMap<Key, (Revision, Arc<Value>)>>,
+    values: Mutex<HashMap<Key, (Revision, Arc<Value>)>>,
 }
 
 /// How many parsed objects are kept.

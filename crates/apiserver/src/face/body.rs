@@ -1,5 +1,7 @@
 //! Request bodies: size and depth limits, and the three encodings that are understood.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -8,17 +10,25 @@ use serde_json::Value;
 
 use super::negotiate;
 use super::status::{ApiError, ApiResult};
+use crate::machinery::proto::{self, ProtoError};
 use crate::machinery::schema::strict_json;
+
+/// How long a body may take to arrive.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Largest request body, as in Kubernetes.
 pub const BODY_MAX: usize = 3 * 1024 * 1024;
 
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
 /// Media types of objects.
-const OBJECT_TYPES: &[&str] = &["application/json", "application/yaml"];
+const OBJECT_TYPES: &[&str] = &["application/json", "application/yaml", PROTOBUF];
 
 /// Reads a whole body within the limit.
 pub(crate) async fn read(body: Body) -> ApiResult<Bytes> {
-    match Limited::new(body, BODY_MAX).collect().await {
+    let collected = tokio::time::timeout(PATIENCE, Limited::new(body, BODY_MAX).collect()).await;
+    let collected = collected.map_err(|_| ApiError::new(504, "Timeout", "the request body did not arrive in time"))?;
+    match collected {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => Err(ApiError::too_large(BODY_MAX)),
         Err(error) => Err(ApiError::bad_request(format!("cannot read the request body: {error}"))),
@@ -49,6 +59,14 @@ pub(crate) fn decode(headers: &HeaderMap, bytes: &[u8], kind: &str) -> ApiResult
         "application/yaml" => {
             yaml(bytes).map_err(|error| unrecognized(&format!("couldn't get version/kind; yaml parse error: {error}")))
         }
+        PROTOBUF => match proto::decode(bytes) {
+            Ok(value) => Ok(Decoded {
+                value,
+                duplicates: Vec::new(),
+            }),
+            Err(ProtoError::UnknownKind { .. }) => Err(ApiError::unsupported_media_type(OBJECT_TYPES)),
+            Err(error) => Err(unrecognized(&error.to_string())),
+        },
         _ => Err(ApiError::unsupported_media_type(OBJECT_TYPES)),
     }
 }

@@ -67,8 +67,19 @@ pub(crate) enum Refused {
     Failed(ApiError),
 }
 
+/// Largest stored object: what fits in a request, and some room for what the server adds.
+const OBJECT_MAX: usize = body::BODY_MAX + 64 * 1024;
+
 /// Commits, and tells lost races apart from failures.
 pub(crate) async fn commit(store: &Store, writes: Vec<Write>) -> Result<Commit, Refused> {
+    let size = |write: &Write| match write {
+        Write::Put { draft, .. } => draft.before.len().saturating_add(draft.after.len()),
+        Write::Delete { .. } | Write::Check { .. } => 0,
+    };
+    // Patches could otherwise grow an object without end.
+    if writes.iter().any(|write| size(write) > OBJECT_MAX) {
+        return Err(Refused::Failed(ApiError::too_large(OBJECT_MAX)));
+    }
     store.commit(writes).await.map_err(|error| match error {
         CommitError::Conflict { key, .. } => Refused::Conflict(key),
         CommitError::TooLarge { max, .. } => Refused::Failed(ApiError::too_large(max)),

@@ -35,17 +35,35 @@ pub(crate) fn condition(crd: &Value, condition: &str) -> bool {
         .any(|found| text(found, &["type"]) == condition && text(found, &["status"]) == "True")
 }
 
-/// The kinds that an established CRD makes the server serve; none for a CRD that is not established.
-pub(crate) fn kinds_of(crd: &Value) -> Vec<Kind> {
-    if !condition(crd, "Established") {
-        return Vec::new();
+/// What the server needs to know of a CRD, once it is read.
+#[derive(Debug)]
+pub(crate) struct Definition {
+    name: String,
+    group: String,
+    plural: String,
+    kind: String,
+    accepted: bool,
+    /// The kinds that it makes the server serve; none for a CRD that is not established.
+    pub(crate) kinds: Vec<Arc<Kind>>,
+}
+
+impl Definition {
+    pub(crate) fn new(crd: &Value) -> Definition {
+        let stored = versions(crd).find(|version| is_true(version, "storage"));
+        let stored = stored.map(|version| text(version, &["name"])).unwrap_or_default();
+        let served = versions(crd).filter(|version| is_true(version, "served") && condition(crd, "Established"));
+        Definition {
+            name: text(crd, &["metadata", "name"]).to_owned(),
+            group: text(crd, &["spec", "group"]).to_owned(),
+            plural: text(crd, &["spec", "names", "plural"]).to_owned(),
+            kind: text(crd, &["spec", "names", "kind"]).to_owned(),
+            accepted: condition(crd, "NamesAccepted"),
+            kinds: served
+                .filter_map(|version| kind_of(crd, version, stored))
+                .map(Arc::new)
+                .collect(),
+        }
     }
-    let stored = versions(crd).find(|version| is_true(version, "storage"));
-    let stored = stored.map(|version| text(version, &["name"])).unwrap_or_default();
-    versions(crd)
-        .filter(|version| is_true(version, "served"))
-        .filter_map(|version| kind_of(crd, version, stored))
-        .collect()
 }
 
 fn kind_of(crd: &Value, version: &Value, stored: &str) -> Option<Kind> {
@@ -90,8 +108,8 @@ fn or_else(given: &str, default: impl FnOnce() -> String) -> Arc<str> {
 }
 
 fn shape(version: &Value, api_version: &str, kind: &str) -> Option<CustomShape> {
-    let open_api = at(version, &["schema", "openAPIV3Schema"])?.clone();
-    let schema = Schema::compile(&open_api).ok()?;
+    let open_api = at(version, &["schema", "openAPIV3Schema"])?;
+    let schema = Schema::compile(open_api).ok()?;
     let scale = at(version, &["subresources", "scale"]).map(|scale| ScalePaths {
         spec: text(scale, &["specReplicasPath"]).to_owned(),
         status: text(scale, &["statusReplicasPath"]).to_owned(),
@@ -119,7 +137,7 @@ fn shape(version: &Value, api_version: &str, kind: &str) -> Option<CustomShape> 
     });
     Some(CustomShape {
         schema,
-        open_api,
+        open_api: open_api.to_string().into(),
         printer,
         scale,
         selectable,
@@ -142,7 +160,7 @@ pub(crate) fn default(crd: &mut Value) {
 }
 
 /// Writes the status of a CRD: accepted names, conditions and stored versions. `others` are the CRDs that there are.
-pub(crate) fn establish(crd: &mut Value, others: &[Value], now: &str) {
+pub(crate) fn establish(crd: &mut Value, others: &[Arc<Definition>], now: &str) {
     let refused = clash(crd, others);
     let stored: Vec<String> = {
         let before = texts(crd, &["status", "storedVersions"]).map(str::to_owned);
@@ -204,7 +222,7 @@ pub(crate) fn set_condition(object: &mut Value, kind: &str, state: (&str, &str, 
 }
 
 /// Why the names of a CRD cannot be had, if so.
-fn clash(crd: &Value, others: &[Value]) -> Option<String> {
+fn clash(crd: &Value, others: &[Arc<Definition>]) -> Option<String> {
     let (group, plural, kind) = (
         text(crd, &["spec", "group"]),
         text(crd, &["spec", "names", "plural"]),
@@ -217,11 +235,8 @@ fn clash(crd: &Value, others: &[Value]) -> Option<String> {
     {
         return Some(format!("\"{plural}\" is already in use"));
     }
-    let taken = |other: &&Value| {
-        text(other, &["metadata", "name"]) != own
-            && text(other, &["spec", "group"]) == group
-            && (text(other, &["spec", "names", "plural"]) == plural || text(other, &["spec", "names", "kind"]) == kind)
-            && condition(other, "NamesAccepted")
+    let taken = |other: &&Arc<Definition>| {
+        other.name != own && other.group == group && (other.plural == plural || other.kind == kind) && other.accepted
     };
     others
         .iter()

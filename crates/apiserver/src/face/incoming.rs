@@ -77,12 +77,11 @@ fn decode_types(kind: &Kind, object: &Value) -> ApiResult<()> {
     match errors.iter().find(|error| error.kind == FieldErrorKind::TypeInvalid) {
         None => Ok(()),
         Some(FieldError { path, value, .. }) => {
-            let found = match value {
-                Some(Value::String(_)) => "string",
-                Some(Value::Number(_)) => "number",
-                Some(Value::Bool(_)) => "bool",
-                Some(Value::Array(_)) => "array",
-                _ => "object",
+            // The schema names the JSON type that it found; Go has its own words for two of them.
+            let found = match value.as_ref().and_then(Value::as_str).unwrap_or("object") {
+                "boolean" => "bool",
+                "integer" => "number",
+                other => other,
             };
             Err(cannot_handle(
                 kind,

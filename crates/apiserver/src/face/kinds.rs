@@ -1,9 +1,7 @@
 //! What the server serves: one [`Kind`] per resource of a group and version, built-in or custom.
 
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
-
-use serde_json::Value;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use crate::machinery::openapi;
 use crate::machinery::schema::Schema;
@@ -60,8 +58,8 @@ pub enum Shape {
 pub struct CustomShape {
     /// Structural schema.
     pub schema: Schema,
-    /// The same schema as the CRD's author wrote it, for OpenAPI.
-    pub open_api: Value,
+    /// The same schema as the CRD's author wrote it, as JSON text, for OpenAPI.
+    pub open_api: Arc<str>,
     /// Makes rows of objects, by `additionalPrinterColumns`.
     pub printer: Printer,
     /// Paths of `subresources.scale`, when declared.
@@ -394,11 +392,14 @@ const REVIEWS: &[BuiltIn] = &[
     row(("basalt.sh", "v1alpha1"), "GangBinding", "gangbindings", &[], true),
 ];
 
-/// All built-in kinds.
-pub(crate) fn built_in() -> Vec<Kind> {
-    let stored = STORED.iter().map(|row| built(row, Verbs::All));
-    let reviews = REVIEWS.iter().map(|row| built(row, Verbs::CreateOnly));
-    stored.chain(reviews).collect()
+/// All built-in kinds; the same ones in every table, so that their schemas are compiled once.
+pub(crate) fn built_in() -> &'static [Arc<Kind>] {
+    static KINDS: LazyLock<Vec<Arc<Kind>>> = LazyLock::new(|| {
+        let stored = STORED.iter().map(|row| built(row, Verbs::All));
+        let reviews = REVIEWS.iter().map(|row| built(row, Verbs::CreateOnly));
+        stored.chain(reviews).map(Arc::new).collect()
+    });
+    &KINDS
 }
 
 fn built(row: &BuiltIn, verbs: Verbs) -> Kind {

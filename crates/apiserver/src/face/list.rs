@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::call::Call;
 use super::kinds::Kind;
 use super::negotiate::Form;
+use super::pages::{PageKey, Snapshot};
 use super::present;
 use super::status::{ApiError, ApiResult, json_response};
 use crate::machinery::selector::{FieldSelector, LabelSelector, facets_of_paths};
@@ -52,6 +53,9 @@ impl Selection {
 
     pub(crate) fn matches(&self, object: &Object) -> bool {
         let (key, facets) = (&object.key, &object.facets);
+        if self.is_everything() {
+            return true;
+        }
         if !self.labels.matches(&facets.labels) {
             return false;
         }
@@ -61,11 +65,6 @@ impl Selection {
         let paths: Vec<&str> = self.custom.iter().map(String::as_str).collect();
         let (_, fields) = facets_of_paths(&paths, &object.body);
         self.fields.matches(&key.namespace, &key.name, &fields)
-    }
-
-    /// The one name that can match, if the selector says so.
-    pub(crate) fn name(&self) -> Option<&str> {
-        self.fields.required_name()
     }
 }
 
@@ -104,32 +103,37 @@ pub(crate) fn list(call: &Call) -> ApiResult<Response<Body>> {
         "" => None,
         token => Some(Continue::decode(token)?),
     };
-    let listing = snapshot(call, token.as_ref())?;
+    let (revision, all) = snapshot(call, token.as_ref())?;
     let after = token.as_ref().and_then(|token| token.start.split_once('/'));
-    let revision = listing.revision;
-    let name = selection.name().map(str::to_owned);
-    let mut chosen = listing.objects;
-    if let Some(after) = after {
-        chosen.retain(|object| (&*object.key.namespace, &*object.key.name) > after);
-    }
-    if let Some(name) = name {
-        chosen.retain(|object| *object.key.name == *name);
-    }
-    if !selection.is_everything() {
-        chosen.retain(|object| selection.matches(object));
-    }
+    let start = after.map_or(0, |after| all.partition_point(|object| place(object) <= after));
+    let mut rest = all
+        .get(start..)
+        .unwrap_or_default()
+        .iter()
+        .filter(|object| selection.matches(object));
+    let limit = usize::try_from(call.query.limit)
+        .ok()
+        .filter(|limit| *limit > 0)
+        .unwrap_or(usize::MAX);
+    let chosen: Vec<Arc<Object>> = rest.by_ref().take(limit).cloned().collect();
     let mut metadata = json!({"resourceVersion": revision.to_string()});
-    let limit = usize::try_from(call.query.limit).unwrap_or(usize::MAX);
-    if limit > 0 && chosen.len() > limit {
-        let left = chosen.len().saturating_sub(limit);
-        chosen.truncate(limit);
-        if let Some(last) = chosen.last() {
+    let key = PageKey {
+        resource: call.kind.resource.clone(),
+        namespace: call.namespace.clone(),
+        revision,
+    };
+    let pages = &call.server.inner.pages;
+    match chosen.last().filter(|_| rest.next().is_some()) {
+        Some(last) => {
             metadata["continue"] = Continue::encode(revision, last).into();
+            // With a selector Kubernetes does not count what is left.
+            if selection.is_everything() {
+                metadata["remainingItemCount"] = all.len().saturating_sub(start).saturating_sub(limit).into();
+            }
+            pages.keep(key, all.clone());
         }
-        // With a selector Kubernetes does not count what is left.
-        if selection.is_everything() {
-            metadata["remainingItemCount"] = left.into();
-        }
+        None if token.is_some() => pages.forget(&key),
+        None => {}
     }
     match call.form {
         Form::Plain => Ok(stream_list(&call.kind, &metadata, chosen)),
@@ -155,10 +159,15 @@ pub(crate) fn list(call: &Call) -> ApiResult<Response<Body>> {
     }
 }
 
+fn place(object: &Object) -> (&str, &str) {
+    (&object.key.namespace, &object.key.name)
+}
+
 /// The state that the list is about, by `resourceVersion`, `resourceVersionMatch` and `continue`.
-fn snapshot(call: &Call, token: Option<&Continue>) -> ApiResult<Listing> {
+fn snapshot(call: &Call, token: Option<&Continue>) -> ApiResult<(Revision, Snapshot)> {
     let (store, query) = (call.store(), &call.query);
-    let newest = || store.list(&call.kind.resource, call.list_namespace());
+    let shared = |listing: Listing| (listing.revision, Arc::new(listing.objects));
+    let newest = || shared(store.list(&call.kind.resource, call.list_namespace()));
     if let Some(token) = token {
         if !query.resource_version.is_empty() && query.resource_version != "0" {
             return Err(ApiError::bad_request(
@@ -168,24 +177,16 @@ fn snapshot(call: &Call, token: Option<&Continue>) -> ApiResult<Listing> {
         if token.rv == 0 || token.rv == store.revision() {
             return Ok(newest());
         }
-        return store
-            .list_at(&call.kind.resource, call.list_namespace(), token.rv)
-            .map_err(|_| {
-                let go_on = Continue {
-                    v: token.v.clone(),
-                    rv: 0,
-                    start: token.start.clone(),
-                };
-                let go_on = URL_SAFE_NO_PAD.encode(serde_json::to_vec(&go_on).unwrap_or_default());
-                ApiError::expired(
-                "The provided continue parameter is too old to display a consistent list result. You can start a new \
-                 list without the continue parameter, or use the continue token in this response to retrieve the \
-                 remainder of the results. Continuing with the provided token results in an inconsistent list - \
-                 objects that were created, modified, or deleted between the time the first chunk was returned and \
-                 now may show up in the list.",
-            )
-            .with_continue(go_on)
-            });
+        let key = PageKey {
+            resource: call.kind.resource.clone(),
+            namespace: call.namespace.clone(),
+            revision: token.rv,
+        };
+        if let Some(snapshot) = call.server.inner.pages.get(&key) {
+            return Ok((token.rv, snapshot));
+        }
+        let listing = store.list_at(&call.kind.resource, call.list_namespace(), token.rv);
+        return listing.map(shared).map_err(|_| go_on(token));
     }
     let revision = revision(&query.resource_version)?;
     let exact = match (query.resource_version_match.as_str(), revision) {
@@ -216,7 +217,26 @@ fn snapshot(call: &Call, token: Option<&Continue>) -> ApiResult<Listing> {
     }
     store
         .list_at(&call.kind.resource, call.list_namespace(), revision)
+        .map(shared)
         .map_err(|compacted| ApiError::too_old(revision, compacted.oldest))
+}
+
+/// The error for a page whose list is forgotten, with a token to go on from the same place in today's list.
+fn go_on(token: &Continue) -> ApiError {
+    let next = Continue {
+        v: token.v.clone(),
+        rv: 0,
+        start: token.start.clone(),
+    };
+    let next = URL_SAFE_NO_PAD.encode(serde_json::to_vec(&next).unwrap_or_default());
+    ApiError::expired(
+        "The provided continue parameter is too old to display a consistent list result. You can start a new \
+         list without the continue parameter, or use the continue token in this response to retrieve the \
+         remainder of the results. Continuing with the provided token results in an inconsistent list - \
+         objects that were created, modified, or deleted between the time the first chunk was returned and \
+         now may show up in the list.",
+    )
+    .with_continue(next)
 }
 
 fn match_error(why: &str) -> ApiError {

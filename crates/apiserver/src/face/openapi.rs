@@ -40,7 +40,7 @@ fn fingerprint(gv: &GroupVersion) -> u64 {
     for kind in gv.kinds.values() {
         (&kind.kind, &kind.plural, kind.namespaced, kind.subresources.len()).hash(&mut hasher);
         if let Some(shape) = kind.custom() {
-            shape.open_api.to_string().hash(&mut hasher);
+            shape.open_api.hash(&mut hasher);
         }
     }
     hasher.finish()
@@ -65,7 +65,9 @@ pub(crate) fn document(registry: &Registry, path: &str) -> ApiResult<Response<Bo
 }
 
 fn resource(kind: &Kind) -> Option<ResourceDoc> {
-    let schema: Option<Value> = kind.custom().map(|shape| shape.open_api.clone());
+    let schema: Option<Value> = kind
+        .custom()
+        .and_then(|shape| serde_json::from_str(&shape.open_api).ok());
     if schema.is_none() && !is_builtin(&kind.api_version, &kind.kind) {
         return None;
     }

@@ -1,7 +1,7 @@
 //! From stored bytes to what a client asked for: another version, another shape, a table, or only metadata.
 
 use axum::body::Body;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode};
 use serde_json::{Map, Value, json};
 
@@ -28,18 +28,18 @@ pub(crate) fn bytes(kind: &Kind, body: &Bytes) -> Bytes {
     if kind.converted() {
         return Bytes::from(value(kind, body).to_string());
     }
-    if kind.api_version == kind.stored_api_version {
-        return body.clone();
-    }
-    // Drafts begin with the apiVersion, so another one is a change of the first bytes only.
-    let stored = format!("{{\"apiVersion\":\"{}\"", kind.stored_api_version);
-    let Some(rest) = body.strip_prefix(stored.as_bytes()) else {
+    // Drafts begin with the apiVersion they were stored in, so another one is a change of the first bytes only.
+    const BEFORE: &[u8] = b"{\"apiVersion\":\"";
+    let split = body
+        .strip_prefix(BEFORE)
+        .and_then(|rest| Some(rest.split_at(rest.iter().position(|byte| *byte == b'"')?)));
+    let Some((stored, rest)) = split else {
         return Bytes::from(value(kind, body).to_string());
     };
-    let mut out = BytesMut::with_capacity(body.len() + 16);
-    out.extend_from_slice(format!("{{\"apiVersion\":\"{}\"", kind.api_version).as_bytes());
-    out.extend_from_slice(rest);
-    out.freeze()
+    if stored == kind.api_version.as_bytes() {
+        return body.clone();
+    }
+    [BEFORE, kind.api_version.as_bytes(), rest].concat().into()
 }
 
 /// The stored bytes as a value of the kind's version.

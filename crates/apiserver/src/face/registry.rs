@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use serde_json::Value;
 
-use super::custom;
 use super::kinds::{self, Kind};
 
 /// An immutable table of served kinds; a change of a CRD makes a new one.
@@ -32,17 +30,12 @@ pub(crate) struct GroupVersion {
 }
 
 impl Registry {
-    /// The table of built-in kinds and the kinds of the given CRDs (those that are established).
-    pub fn new<'a>(crds: impl IntoIterator<Item = &'a Value>) -> Registry {
+    /// The table of built-in kinds and of the kinds that CRDs define.
+    pub(crate) fn new(custom: impl IntoIterator<Item = Arc<Kind>>) -> Registry {
         let mut registry = Registry::default();
-        for kind in kinds::built_in() {
-            registry.add(kind);
-        }
-        for crd in crds {
-            for kind in custom::kinds_of(crd) {
-                if registry.find(&kind.group, &kind.version, &kind.plural).is_none() {
-                    registry.add(kind);
-                }
+        for kind in kinds::built_in().iter().cloned().chain(custom) {
+            if registry.find(&kind.group, &kind.version, &kind.plural).is_none() {
+                registry.add(kind);
             }
         }
         for group in registry.groups.values_mut() {
@@ -53,9 +46,8 @@ impl Registry {
         registry
     }
 
-    fn add(&mut self, kind: Kind) {
+    fn add(&mut self, kind: Arc<Kind>) {
         let group = self.groups.entry(kind.group.clone()).or_default();
-        let kind = Arc::new(kind);
         match group.versions.iter_mut().find(|gv| gv.version == kind.version) {
             Some(gv) => {
                 gv.kinds.insert(kind.plural.clone(), kind);

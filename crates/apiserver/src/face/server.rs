@@ -1,12 +1,15 @@
 //! The server: its state, and the way of a request from URL to handler.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use futures::FutureExt;
 use http::{Method, Request, Response, StatusCode};
 use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
@@ -15,12 +18,14 @@ use tokio::sync::watch;
 use super::admission::{AdmissionHook, ValueCache};
 use super::auth::Identity;
 use super::call::{self, Call};
+use super::custom::Definition;
 use super::kinds::Verbs;
+use super::pages::Pages;
 use super::path::{self, Query, ResourcePath, Route};
 use super::registry::Registry;
 use super::status::{ApiError, ApiResult};
 use super::{auth, custom, discovery, negotiate, openapi};
-use crate::store::Store;
+use crate::store::{Key, Revision, Store};
 
 /// Where the time comes from.
 pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
@@ -89,7 +94,10 @@ pub(crate) struct Inner {
     registry: RwLock<Arc<Registry>>,
     /// One at a time rebuilds the table of kinds, so that a newer table never loses to an older one.
     reload: Mutex<()>,
+    definitions: Mutex<BTreeMap<Key, (Revision, Arc<Definition>)>>,
     pub(crate) values: ValueCache,
+    /// Lists that are being read page by page.
+    pub(crate) pages: Pages,
     /// See [`super::admission::passage`].
     pub(crate) gate: tokio::sync::RwLock<()>,
     /// Held while an eviction is weighed and done.
@@ -117,7 +125,9 @@ impl Server {
                 options,
                 registry: RwLock::default(),
                 reload: Mutex::new(()),
+                definitions: Mutex::default(),
                 values: ValueCache::default(),
+                pages: Pages::default(),
                 gate: tokio::sync::RwLock::default(),
                 evictions: tokio::sync::Mutex::default(),
                 closing: watch::Sender::new(false),
@@ -141,19 +151,33 @@ impl Server {
     /// Makes the table of kinds anew from the CRDs in the store.
     pub(crate) fn reload(&self) {
         let _one = self.inner.reload.lock();
-        let crds = self.definitions();
-        *self.inner.registry.write() = Arc::new(Registry::new(&crds));
+        let kinds = self
+            .definitions()
+            .into_iter()
+            .flat_map(|definition| definition.kinds.clone());
+        *self.inner.registry.write() = Arc::new(Registry::new(kinds));
         self.inner.kinds_changed.send_replace(());
     }
 
-    /// All stored CRDs.
-    pub(crate) fn definitions(&self) -> Vec<Value> {
+    /// All stored CRDs; each is read once per revision.
+    pub(crate) fn definitions(&self) -> Vec<Arc<Definition>> {
         let listing = self.inner.store.list(custom::RESOURCE, None);
-        listing
-            .objects
-            .iter()
-            .filter_map(|object| serde_json::from_slice(&object.body).ok())
-            .collect()
+        let mut known = self.inner.definitions.lock();
+        let mut current = BTreeMap::new();
+        for object in listing.objects {
+            let read = known
+                .remove(&object.key)
+                .filter(|(revision, _)| *revision == object.revision);
+            let definition = read.map(|(_, definition)| definition).or_else(|| {
+                let crd: Value = serde_json::from_slice(&object.body).ok()?;
+                Some(Arc::new(Definition::new(&crd)))
+            });
+            if let Some(definition) = definition {
+                current.insert(object.key.clone(), (object.revision, definition));
+            }
+        }
+        *known = current;
+        known.values().map(|(_, definition)| definition.clone()).collect()
     }
 
     /// Ends all watches, so that connections can be closed in order. The store stays open.
@@ -187,9 +211,11 @@ impl Server {
 
     /// Answers one request.
     pub async fn handle(self, request: Request<Body>) -> Response<Body> {
-        match self.dispatch(request).await {
-            Ok(response) => response,
-            Err(error) => error.response(),
+        // A bug in one request must not take its caller down, who may be a controller in this process.
+        match AssertUnwindSafe(self.dispatch(request)).catch_unwind().await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => error.response(),
+            Err(_) => ApiError::internal("the request could not be handled").response(),
         }
     }
 

@@ -59,12 +59,24 @@ pub(crate) fn update(call: &Call, old: &Value, new: &mut Value) -> ApiResult<()>
             }
             label_namespace(new, &call.name)
         }
+        ("", "Pod") => keep_resolved(old, new),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             custom::default(new);
             Ok(())
         }
         _ => Ok(()),
     }
+}
+
+/// What was resolved when the pod was created stays, also where a manifest does not repeat it.
+fn keep_resolved(old: &Value, new: &mut Value) -> ApiResult<()> {
+    let spec = meta::field_mut(new, "spec")?;
+    for key in ["priority", "preemptionPolicy", "serviceAccountName", "serviceAccount"] {
+        if let (None, Some(value)) = (spec.get(key), at(old, &["spec", key])) {
+            spec.insert(key.to_owned(), value.clone());
+        }
+    }
+    Ok(())
 }
 
 fn label_namespace(namespace: &mut Value, name: &str) -> ApiResult<()> {

@@ -86,7 +86,9 @@ pub(crate) async fn modify(
     mut change: impl FnMut(&Value, &Object) -> ApiResult<Value>,
 ) -> ApiResult<Modified> {
     let key = call.key(&call.name);
+    let told = warnings.len();
     for _ in 0..ATTEMPTS_MAX {
+        warnings.truncate(told);
         let passage = admission::passage(call).await;
         let current = call.store().head(&key).ok_or_else(|| call.not_found())?;
         let old = present::parse(&current)?;

@@ -178,3 +178,38 @@ async fn bad_definitions_are_refused() {
     );
     assert_eq!(world.get("/apis/example.com/v1/gadgets").await.code, 404);
 }
+
+#[tokio::test]
+async fn our_own_kinds_pass_admission() {
+    let world = World::new().await;
+    for crd in basalt_api::crd::all() {
+        world.made(CRDS, serde_json::to_value(&crd).expect("JSON")).await;
+    }
+    let queues = "/apis/scheduling.volcano.sh/v1beta1/queues";
+    let queue = |name: &str| json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}, "spec": {"weight": 1}});
+    for name in ["root", "default"] {
+        world.made(queues, queue(name)).await;
+    }
+    let made = world.made(queues, queue("q")).await;
+    assert_eq!(
+        (&made["spec"]["parent"], &made["spec"]["state"]),
+        (&json!("root"), &json!("Open")),
+        "filled in"
+    );
+    let jobs = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs";
+    let job = json!({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"},
+        "spec": {"queue": "none", "minAvailable": 1, "tasks": [{"name": "t", "replicas": 1,
+            "template": {"spec": {"containers": [{"name": "c", "image": "busybox"}]}}}]}});
+    let refused = world.post(jobs, job.clone()).await;
+    assert!(matches!(refused.code, 403 | 422), "{}", refused.body);
+    assert_eq!(refused.body["details"]["causes"][0]["reason"], "AdmissionRule");
+    let mut job = job;
+    job["spec"]["queue"] = "q".into();
+    world.made(jobs, job).await;
+    let closed = world
+        .merge(&format!("{queues}/q"), json!({"spec": {"state": "Closed"}}))
+        .await;
+    assert_eq!(closed.code, 200, "{}", closed.body);
+    let protected = world.send("DELETE", &format!("{queues}/default"), "", "").await;
+    assert!(matches!(protected.code, 403 | 422), "{}", protected.body);
+}

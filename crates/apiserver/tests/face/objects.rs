@@ -305,3 +305,22 @@ async fn both_groups_of_events_show_the_same_objects() {
         .body;
     assert_eq!(new["items"][0], made);
 }
+
+#[tokio::test]
+async fn protobuf_bodies_are_read() {
+    let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2, bytes.len() as u8], bytes].concat();
+    let kind = [field(1, b"v1"), field(2, b"Namespace")].concat();
+    let namespace = field(1, &field(1, b"space"));
+    let body = [b"k8s\0".to_vec(), field(1, &kind), field(2, &namespace)].concat();
+    let world = World::new().await;
+    let content_type = "application/vnd.kubernetes.protobuf";
+    let made = world.send("POST", "/api/v1/namespaces", content_type, body).await;
+    assert_eq!(
+        (made.code, &made.body["metadata"]["name"]),
+        (201, &json!("space")),
+        "{}",
+        made.body
+    );
+    let broken = world.send("POST", "/api/v1/namespaces", content_type, "k8s").await;
+    assert_eq!((broken.code, broken.reason()), (400, "BadRequest"));
+}

@@ -63,6 +63,12 @@ fn bodies() -> Vec<Case> {
         ),
         case("depth 10,000", create, deep, (400, "BadRequest", "max depth")),
         case(
+            "deep YAML",
+            ("POST", MAPS, "application/yaml"),
+            "[".repeat(100_000),
+            (400, "BadRequest", "yaml"),
+        ),
+        case(
             "unknown media type",
             ("POST", MAPS, "text/plain"),
             "{}",
