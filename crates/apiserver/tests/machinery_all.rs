@@ -2,10 +2,14 @@
 
 #[path = "machinery_all/builtin.rs"]
 mod builtin;
+#[path = "machinery_all/kinds.rs"]
+mod kinds;
 #[path = "machinery_all/openapi.rs"]
 mod openapi;
 #[path = "machinery_all/patch.rs"]
 mod patch;
+#[path = "machinery_all/pods.rs"]
+mod pods;
 #[path = "machinery_all/proto.rs"]
 mod proto;
 #[path = "machinery_all/schema.rs"]
@@ -14,3 +18,5 @@ mod schema;
 mod selector;
 #[path = "machinery_all/table.rs"]
 mod table;
+#[path = "machinery_all/validation.rs"]
+mod validation;

@@ -6,6 +6,7 @@ mod defaults;
 mod meta;
 mod pod;
 mod pod_update;
+mod service;
 mod small;
 
 pub use meta::{NameRule, name_rule, validate_metadata};

@@ -120,7 +120,7 @@ fn pods() {
 }
 
 #[test]
-fn other_built_in_kinds() {
+fn core_kinds() {
     let check = |api_version: &str, kind: &str, object: Value, expected: Value| {
         assert_eq!(cells(api_version, kind, object), expected, "{kind}");
     };
@@ -172,6 +172,13 @@ fn other_built_in_kinds() {
             "persistentVolumeReclaimPolicy": "Retain", "claimRef": { "namespace": "n", "name": "c" } }, "status": { "phase": "Bound" } }),
         json!(["x", "1Gi", "RWX", "Retain", "Bound", "n/c", "", "<unset>", "", "2m30s"]),
     );
+}
+
+#[test]
+fn storage_and_events() {
+    let check = |api_version: &str, kind: &str, object: Value, expected: Value| {
+        assert_eq!(cells(api_version, kind, object), expected, "{kind}");
+    };
     check(
         "storage.k8s.io/v1",
         "StorageClass",
@@ -212,6 +219,13 @@ fn other_built_in_kinds() {
         json!({ "spec": { "minAvailable": "50%" }, "status": { "disruptionsAllowed": 1 } }),
         json!(["x", "50%", "N/A", 1, "2m30s"]),
     );
+}
+
+#[test]
+fn other_groups() {
+    let check = |api_version: &str, kind: &str, object: Value, expected: Value| {
+        assert_eq!(cells(api_version, kind, object), expected, "{kind}");
+    };
     check(
         "coordination.k8s.io/v1",
         "Lease",

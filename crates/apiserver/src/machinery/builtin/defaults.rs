@@ -7,7 +7,10 @@ type Fields = Map<String, Value>;
 pub(super) fn apply(kind: &str, object: &mut Value) {
     let Some(object) = object.as_object_mut() else { return };
     // Clients of these kinds count on a spec, if an empty one.
-    if matches!(kind, "Lease" | "Namespace" | "NetworkPolicy" | "Node" | "PodDisruptionBudget" | "ResourceQuota") {
+    if matches!(
+        kind,
+        "Lease" | "Namespace" | "NetworkPolicy" | "Node" | "PodDisruptionBudget" | "ResourceQuota"
+    ) {
         ensure(object, "spec");
     }
     match kind {

@@ -2,8 +2,8 @@
 
 use super::{
     immutable, list, number,
-    pod::{check_one_of, port_range, quantity, quantity_words},
-    text,
+    pod::{check_one_of, quantity, quantity_words},
+    service, text,
 };
 use crate::machinery::{
     field_error::{FieldError, child, index, key},
@@ -19,7 +19,7 @@ pub(super) fn validate(kind: &str, new: &Value, old: Option<&Value>, errors: &mu
     let empty = Value::Object(Map::new());
     let spec = new.get("spec").unwrap_or(&empty);
     match kind {
-        "Service" => service(spec, old, errors),
+        "Service" => service::validate(spec, old, errors),
         "Node" => node(spec, errors),
         "PriorityClass" => priority_class(new, old, errors),
         "PersistentVolumeClaim" => claim(new, spec, old, errors),
@@ -56,78 +56,6 @@ fn amounts(map: Option<&Value>, path: &str, errors: &mut Errors) {
             }
             Some(_) => {}
         }
-    }
-}
-
-fn service(spec: &Value, old: Option<&Value>, errors: &mut Errors) {
-    check_one_of(
-        spec,
-        "type",
-        "spec",
-        &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"],
-        errors,
-    );
-    check_one_of(spec, "sessionAffinity", "spec", &["ClientIP", "None"], errors);
-    let kind = text(spec, "type");
-    let ports = list(spec, "ports");
-    let headless = text(spec, "clusterIP") == "None";
-    if ports.is_empty() && !headless && kind != "ExternalName" {
-        errors.push(FieldError::required("spec.ports", ""));
-    }
-    if kind == "ExternalName" && text(spec, "externalName").is_empty() {
-        errors.push(FieldError::required("spec.externalName", ""));
-    }
-    let (mut seen, mut pairs) = (BTreeSet::new(), BTreeSet::new());
-    for (position, port) in ports.iter().enumerate() {
-        let at = index("spec.ports", position);
-        match text(port, "name") {
-            "" if ports.len() > 1 => errors.push(FieldError::required(child(&at, "name"), "")),
-            "" => {}
-            name => {
-                let wrong = names::dns_label(name);
-                errors.extend(
-                    wrong
-                        .into_iter()
-                        .map(|words| FieldError::invalid(child(&at, "name"), name, words)),
-                );
-                if !seen.insert(name) {
-                    errors.push(FieldError::duplicate(child(&at, "name"), name));
-                }
-            }
-        }
-        let found = number(port, "port").unwrap_or_default();
-        port_range(found, &child(&at, "port"), errors);
-        match port.get("targetPort") {
-            Some(Value::String(name)) => {
-                let wrong = names::port_name(name);
-                let at = child(&at, "targetPort");
-                errors.extend(
-                    wrong
-                        .into_iter()
-                        .map(|words| FieldError::invalid(at.as_str(), name.as_str(), words)),
-                );
-            }
-            Some(target) => port_range(target.as_i64().unwrap_or_default(), &child(&at, "targetPort"), errors),
-            None => {}
-        }
-        check_one_of(port, "protocol", &at, &["SCTP", "TCP", "UDP"], errors);
-        if !pairs.insert((text(port, "protocol"), found)) {
-            let value = serde_json::json!({ "protocol": text(port, "protocol"), "port": found });
-            errors.push(FieldError::duplicate(at, value));
-        }
-    }
-    let before = old
-        .and_then(|old| old.pointer("/spec/clusterIP"))
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let typed_ip = kind != "ExternalName" && old.and_then(|old| old.pointer("/spec/type")) == spec.get("type");
-    if !before.is_empty() && typed_ip && text(spec, "clusterIP") != before {
-        let value = Value::from(vec![text(spec, "clusterIP")]);
-        errors.push(FieldError::invalid(
-            "spec.clusterIPs[0]",
-            value,
-            "may not change once set",
-        ));
     }
 }
 

@@ -46,7 +46,17 @@ pub fn document(group_version: &str, resources: &[ResourceDoc]) -> Value {
             names.insert(name.clone());
         }
         schemas.insert(format!("{name}List"), list_schema(&name, &resource.kind, &gvk));
-        add_paths(&mut paths, &base, resource, &name, &gvk);
+        let list = format!("{name}List");
+        add_paths(
+            &mut paths,
+            &base,
+            &Place {
+                resource,
+                name: &name,
+                list,
+                gvk: &gvk,
+            },
+        );
     }
     for name in names.clone() {
         if let Some(found) = bare_definition(&name) {
@@ -133,6 +143,10 @@ fn write_parameters() -> Vec<Value> {
             "fieldValidation",
             "What to do about unknown and duplicate fields: Ignore, Warn or Strict.",
         ),
+        query(
+            "force",
+            "With server-side apply: take over fields that other managers own.",
+        ),
     ]
 }
 
@@ -149,33 +163,59 @@ fn path_parameters(named: bool, namespaced: bool) -> Vec<Value> {
     found
 }
 
-struct Operation<'a> {
-    action: &'a str,
-    verb: &'a str,
-    body: Option<Value>,
-    answer: &'a str,
-    parameters: Vec<Value>,
+/// A resource and how its schemas are called in the document.
+struct Place<'a> {
+    resource: &'a ResourceDoc,
+    name: &'a str,
+    list: String,
+    gvk: &'a Value,
 }
 
-fn operation(operation: Operation<'_>, resource: &ResourceDoc, gvk: &Value) -> Value {
-    let ok =
-        json!({ "description": "OK", "content": { "application/json": { "schema": reference(operation.answer) } } });
-    let mut value = json!({
-        "description": format!("{} {}", operation.verb, resource.kind),
-        "operationId": format!("{}{}", operation.verb, resource.kind),
-        "parameters": operation.parameters,
-        "responses": { "200": ok },
-        "x-kubernetes-action": operation.action,
-        "x-kubernetes-group-version-kind": gvk,
-    });
-    if let Some(body) = operation.body {
-        value["requestBody"] = body;
+impl Place<'_> {
+    /// The HTTP method of a verb, and the operation behind it.
+    fn operation(&self, verb: &str) -> (&'static str, Value) {
+        let write = write_parameters;
+        let body = |name: &str| json_body(&reference(name));
+        let (method, action, request, answer, parameters) = match verb {
+            "list" => ("get", "list", None, self.list.as_str(), Vec::new()),
+            "create" => ("post", "post", Some(body(self.name)), self.name, write()),
+            "deletecollection" => ("delete", "deletecollection", None, STATUS, Vec::new()),
+            "update" => ("put", "put", Some(body(self.name)), self.name, write()),
+            "patch" => ("patch", "patch", Some(patch_body()), self.name, write()),
+            "delete" => ("delete", "delete", Some(body(DELETE_OPTIONS)), STATUS, Vec::new()),
+            _ => ("get", "get", None, self.name, Vec::new()),
+        };
+        let ok = json!({ "description": "OK", "content": { "application/json": { "schema": reference(answer) } } });
+        let mut value = json!({
+            "description": format!("{verb} {}", self.resource.kind),
+            "operationId": format!("{verb}{}", self.resource.kind),
+            "parameters": parameters,
+            "responses": { "200": ok },
+            "x-kubernetes-action": action,
+            "x-kubernetes-group-version-kind": self.gvk,
+        });
+        if let Some(request) = request {
+            value["requestBody"] = request;
+        }
+        (method, value)
     }
-    value
+
+    /// What can be done at one path; `parameters` are those of the path itself.
+    fn path(&self, verbs: &[&str], parameters: Vec<Value>) -> Value {
+        let mut item = Map::new();
+        for verb in verbs {
+            let (method, operation) = self.operation(verb);
+            item.insert(method.to_owned(), operation);
+        }
+        if !parameters.is_empty() {
+            item.insert("parameters".to_owned(), Value::from(parameters));
+        }
+        Value::Object(item)
+    }
 }
 
-fn json_body(name: &str) -> Value {
-    json!({ "required": true, "content": { "application/json": { "schema": reference(name) } } })
+fn json_body(schema: &Value) -> Value {
+    json!({ "required": true, "content": { "application/json": { "schema": schema } } })
 }
 
 fn patch_body() -> Value {
@@ -188,108 +228,34 @@ fn patch_body() -> Value {
     } })
 }
 
-fn add_paths(paths: &mut Map<String, Value>, base: &str, resource: &ResourceDoc, name: &str, gvk: &Value) {
-    let has = |verb: &str| resource.verbs.iter().any(|have| have == verb);
-    let plural = &resource.plural;
-    let collection = if resource.namespaced {
+fn add_paths(paths: &mut Map<String, Value>, base: &str, place: &Place<'_>) {
+    let resource = place.resource;
+    let served = |verbs: &[&'static str]| -> Vec<&'static str> {
+        let has = |verb: &&&str| resource.verbs.iter().any(|have| have == **verb);
+        verbs.iter().filter(has).copied().collect()
+    };
+    let (plural, namespaced) = (&resource.plural, resource.namespaced);
+    let everywhere = format!("{base}/{plural}");
+    let collection = if namespaced {
         format!("{base}/namespaces/{{namespace}}/{plural}")
     } else {
-        format!("{base}/{plural}")
+        everywhere.clone()
     };
-    let list = format!("{name}List");
-    let add = |item: &mut Map<String, Value>, method: &str, wanted: Operation<'_>| {
-        item.insert(method.to_owned(), operation(wanted, resource, gvk));
-    };
-    let with = |action, verb, body, answer, parameters| Operation {
-        action,
-        verb,
-        body,
-        answer,
-        parameters,
-    };
-
-    let mut many = Map::new();
-    if has("list") {
-        add(&mut many, "get", with("list", "list", None, &list, Vec::new()));
+    if namespaced {
+        paths.insert(everywhere, place.path(&served(&["list"]), Vec::new()));
     }
-    if has("create") {
-        add(
-            &mut many,
-            "post",
-            with("post", "create", Some(json_body(name)), name, write_parameters()),
-        );
-    }
-    if has("deletecollection") {
-        add(
-            &mut many,
-            "delete",
-            with("deletecollection", "deletecollection", None, STATUS, Vec::new()),
-        );
-    }
-    many.insert(
-        "parameters".to_owned(),
-        Value::from(path_parameters(false, resource.namespaced)),
+    let many = place.path(
+        &served(&["list", "create", "deletecollection"]),
+        path_parameters(false, namespaced),
     );
-    if resource.namespaced && has("list") {
-        let mut all = Map::new();
-        add(
-            &mut all,
-            "get",
-            with("list", "listForAllNamespaces", None, &list, Vec::new()),
-        );
-        paths.insert(format!("{base}/{plural}"), Value::Object(all));
-    }
-
-    let mut one = Map::new();
-    if has("get") {
-        add(&mut one, "get", with("get", "read", None, name, Vec::new()));
-    }
-    if has("update") {
-        add(
-            &mut one,
-            "put",
-            with("put", "replace", Some(json_body(name)), name, write_parameters()),
-        );
-    }
-    if has("patch") {
-        let mut parameters = write_parameters();
-        parameters.push(query("force", "Take over fields that other managers own."));
-        add(
-            &mut one,
-            "patch",
-            with("patch", "patch", Some(patch_body()), name, parameters),
-        );
-    }
-    if has("delete") {
-        add(
-            &mut one,
-            "delete",
-            with("delete", "delete", Some(json_body(DELETE_OPTIONS)), STATUS, Vec::new()),
-        );
-    }
-    one.insert(
-        "parameters".to_owned(),
-        Value::from(path_parameters(true, resource.namespaced)),
+    let one = place.path(
+        &served(&["get", "update", "patch", "delete"]),
+        path_parameters(true, namespaced),
     );
     for subresource in &resource.subresources {
-        let mut sub = Map::new();
-        add(&mut sub, "get", with("get", "read", None, name, Vec::new()));
-        add(
-            &mut sub,
-            "put",
-            with("put", "replace", Some(json_body(name)), name, write_parameters()),
-        );
-        add(
-            &mut sub,
-            "patch",
-            with("patch", "patch", Some(patch_body()), name, write_parameters()),
-        );
-        sub.insert(
-            "parameters".to_owned(),
-            Value::from(path_parameters(true, resource.namespaced)),
-        );
-        paths.insert(format!("{collection}/{{name}}/{subresource}"), Value::Object(sub));
+        let item = place.path(&["get", "update", "patch"], path_parameters(true, namespaced));
+        paths.insert(format!("{collection}/{{name}}/{subresource}"), item);
     }
-    paths.insert(collection.clone(), Value::Object(many));
-    paths.insert(format!("{collection}/{{name}}"), Value::Object(one));
+    paths.insert(format!("{collection}/{{name}}"), one);
+    paths.insert(collection, many);
 }

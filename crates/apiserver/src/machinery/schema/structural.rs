@@ -241,6 +241,22 @@ fn check_list_type(schema: &Map<String, Value>, path: &str, errors: &mut Vec<Fie
     }
 }
 
+/// What says something of a value's shape, and what it must be inside of `allOf` and its like.
+const SHAPE_WORDS: [(&str, &str); 12] = [
+    ("additionalProperties", "undefined"),
+    ("default", "undefined"),
+    ("x-kubernetes-list-type", "undefined"),
+    ("x-kubernetes-map-type", "undefined"),
+    ("title", "empty"),
+    ("description", "empty"),
+    ("x-kubernetes-list-map-keys", "empty"),
+    ("x-kubernetes-validations", "empty"),
+    ("nullable", "false"),
+    ("x-kubernetes-preserve-unknown-fields", "false"),
+    ("x-kubernetes-embedded-resource", "false"),
+    ("x-kubernetes-int-or-string", "false"),
+];
+
 /// Inside `allOf` and its like only values may be restricted; shape is said outside.
 fn check_value_validation(
     outer: &Map<String, Value>,
@@ -264,36 +280,9 @@ fn check_value_validation(
             "must be empty to be structural",
         ));
     }
-    let undefined = [
-        "additionalProperties",
-        "default",
-        "x-kubernetes-list-type",
-        "x-kubernetes-map-type",
-    ];
-    let empty = [
-        "title",
-        "description",
-        "x-kubernetes-list-map-keys",
-        "x-kubernetes-validations",
-    ];
-    let unset = [
-        "nullable",
-        "x-kubernetes-preserve-unknown-fields",
-        "x-kubernetes-embedded-resource",
-        "x-kubernetes-int-or-string",
-    ];
-    let rules = [
-        (&undefined[..], "undefined"),
-        (&empty[..], "empty"),
-        (&unset[..], "false"),
-    ];
-    for (names, word) in rules {
-        for name in names.iter().filter(|name| schema.contains_key(**name)) {
-            errors.push(FieldError::forbidden(
-                child(path, name),
-                format!("must be {word} to be structural"),
-            ));
-        }
+    for (name, word) in SHAPE_WORDS.iter().filter(|(name, _)| schema.contains_key(*name)) {
+        let words = format!("must be {word} to be structural");
+        errors.push(FieldError::forbidden(child(path, name), words));
     }
     check_pattern(schema, path, errors);
     for (name, property) in schema
@@ -309,11 +298,8 @@ fn check_value_validation(
             .and_then(|all| all.get(name))
             .and_then(Value::as_object);
         if shape.is_none() && !flag(outer, "x-kubernetes-preserve-unknown-fields") {
-            let trimmed = at.clone();
-            errors.push(FieldError::required(
-                trimmed,
-                "must be defined outside of the value validation as well",
-            ));
+            let words = "must be defined outside of the value validation as well";
+            errors.push(FieldError::required(at.as_str(), words));
         }
         check_value_validation(shape.unwrap_or(&empty), property, &at, depth + 1, errors);
     }
