@@ -27,6 +27,7 @@ pub(crate) struct Cycle<'a> {
     pub hooks: &'a Hooks,
     pub candidates: &'a mut Candidates,
     pub conf: &'a Conf,
+    pub now_ms: i64,
     /// What was decided for good, in order: a job and the pods that were placed for it.
     pub decisions: Vec<(JobId, SmallVec<[TaskId; 4]>)>,
     /// Placements that hold for the rest of the cycle only.
@@ -73,8 +74,11 @@ impl Cycle<'_> {
         let mut jobs: FxHashMap<QueueId, Heap<JobId>> = FxHashMap::default();
         for job in self.state.model.jobs.ids() {
             let record = &self.state.model.jobs[job];
-            let served =
-                record.present && record.unsupported.is_empty() && self.state.model.queues[record.queue].present;
+            let late = record.retry_at_ms > self.now_ms;
+            let served = !late
+                && record.present
+                && record.unsupported.is_empty()
+                && self.state.model.queues[record.queue].present;
             if served && wanted(job) {
                 jobs.entry(record.queue).or_default().add(job);
             }

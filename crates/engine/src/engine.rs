@@ -79,7 +79,14 @@ pub struct Engine {
     waiting: Arc<Vec<Waiting>>,
     queues: Arc<Vec<QueueState>>,
     statistics: Statistics,
+    /// The time of the last cycle.
+    now_ms: i64,
 }
+
+/// How long a group waits after a failed bind, at first …
+const RETRY_MS: i64 = 100;
+/// … and how often that doubles at most (to 25 s).
+const RETRY_DOUBLINGS: u32 = 8;
 
 impl Engine {
     /// An engine that knows nothing of the cluster yet.
@@ -93,6 +100,7 @@ impl Engine {
             waiting: Arc::default(),
             queues: Arc::default(),
             statistics: Statistics::default(),
+            now_ms: 0,
         }
     }
 
@@ -120,14 +128,25 @@ impl Engine {
         self.state.apply(event, &|name| names.iter().any(|ours| ours == name));
     }
 
-    /// A decided bind was not carried out: the pod waits again.
+    /// A decided bind was not carried out: the pod waits again. Its group is tried again after a moment, longer with
+    /// every failure in a row, so that a bind that cannot succeed does not keep everyone busy.
     pub fn bind_failed(&mut self, pod: &str, uid: &str) {
-        if let Some(task) = self.state.model.tasks.find(pod)
-            && *self.state.model.tasks[task].uid == *uid
-            && self.state.ledger.status(task) == Status::Allocated
-        {
-            self.state.unassume(task);
-            self.statistics.binds_lost += 1;
+        let Some(task) = self.state.model.tasks.find(pod) else {
+            return;
+        };
+        let record = &self.state.model.tasks[task];
+        if *record.uid != *uid || self.state.ledger.status(task) != Status::Allocated {
+            return;
+        }
+        let job = record.job;
+        self.state.unassume(task);
+        self.statistics.binds_lost += 1;
+        if job.is_some() && self.state.model.jobs[job].retry_at_ms <= self.now_ms {
+            let record = &mut self.state.model.jobs[job];
+            let pause = RETRY_MS << record.bind_failures.min(RETRY_DOUBLINGS);
+            record.bind_failures += 1;
+            record.retry_at_ms = self.now_ms.saturating_add(pause);
+            self.state.retries.push(job);
         }
     }
 
@@ -142,20 +161,25 @@ impl Engine {
         }
     }
 
-    /// Whether a cycle would have anything to look at. Besides this, [`Engine::next_expiry`] is a reason for one.
+    /// Whether a cycle would have anything to look at. Besides this, [`Engine::next_wake`] is a reason for one.
     pub fn needs_cycle(&self) -> bool {
         self.state.changed
     }
 
-    /// When the oldest decided bind stops being believed.
-    pub fn next_expiry(&self) -> Option<i64> {
+    /// When a cycle is due by time alone: a decided bind stops being believed, or a failed one is tried again.
+    pub fn next_wake(&self) -> Option<i64> {
         let held = self
             .state
             .assumed
             .iter()
             .filter(|(_, task, uid)| self.is_assumed(*task, uid));
-        held.map(|(since, ..)| since.saturating_add(self.options.assume_ms))
-            .min()
+        let held = held.map(|(since, ..)| since.saturating_add(self.options.assume_ms));
+        let retries = self
+            .state
+            .retries
+            .iter()
+            .map(|&job| self.state.model.jobs[job].retry_at_ms);
+        held.chain(retries).min()
     }
 
     /// Numbers about the engine.
@@ -181,6 +205,7 @@ impl Engine {
     /// next cycle may come at once. `seed` only says which of equal nodes comes first.
     pub fn cycle(&mut self, now_ms: i64, seed: u64) -> Plan {
         self.statistics.cycles += 1;
+        self.now_ms = now_ms;
         self.expire(now_ms);
         if !self.state.changed {
             return Plan {
@@ -202,6 +227,7 @@ impl Engine {
             hooks: &self.hooks,
             candidates: &mut self.candidates,
             conf: &self.conf,
+            now_ms,
             decisions: Vec::new(),
             held: Vec::new(),
             attempts: FxHashMap::default(),
@@ -240,6 +266,17 @@ impl Engine {
             false
         });
         self.state.assumed = assumed;
+        let State {
+            retries,
+            model,
+            changed,
+            ..
+        } = &mut self.state;
+        retries.retain(|&job| {
+            let due = model.jobs[job].retry_at_ms <= now_ms;
+            *changed |= due;
+            !due
+        });
     }
 }
 

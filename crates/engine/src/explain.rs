@@ -135,6 +135,9 @@ impl Cycle<'_> {
         if !self.state.model.queues[record.queue].present {
             reasons.push(Reason::new(Code::QueueNotFound).queue(&**self.state.model.queues.name(record.queue)));
         }
+        if record.retry_at_ms > self.now_ms {
+            reasons.push(Reason::new(Code::BindFailed));
+        }
         reasons.extend(
             record
                 .unsupported

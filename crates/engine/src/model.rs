@@ -138,6 +138,10 @@ pub struct Job {
     pub seen_tally: Tally,
     /// The counters that the API shows, or that a plan has told it to show.
     pub announced_tally: Tally,
+    /// Binds that failed since the last one that succeeded.
+    pub bind_failures: u32,
+    /// After a failed bind: not tried again before this time.
+    pub retry_at_ms: i64,
     /// Hard constraints that the engine does not know.
     pub unsupported: Vec<Arc<str>>,
     /// Its pods, in no meaningful order.
@@ -162,6 +166,8 @@ impl Default for Job {
             announced: Phase::Pending,
             seen_tally: Tally::default(),
             announced_tally: Tally::default(),
+            bind_failures: 0,
+            retry_at_ms: i64::MIN,
             unsupported: Vec::new(),
             tasks: Vec::new(),
         }

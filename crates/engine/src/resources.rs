@@ -15,6 +15,9 @@ pub type Resources = std::collections::BTreeMap<Arc<str>, i64>;
 /// What asks for more than that fits nowhere anyway.
 pub const AMOUNT_MAX: i64 = 1 << 50;
 
+/// Limits of queues are sums over many nodes, and are not summed up further.
+const LIMIT_MAX: i64 = 1 << 61;
+
 /// Index of a resource dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DimId(pub u16);
@@ -90,11 +93,19 @@ impl Dims {
 
     /// Turns named resources into amounts; negative amounts count as zero, huge ones as [`AMOUNT_MAX`].
     pub fn amounts(&mut self, resources: &Resources) -> Amounts {
-        Amounts::from_pairs(
-            resources
-                .iter()
-                .map(|(name, &amount)| (self.intern(name), amount.clamp(0, AMOUNT_MAX))),
-        )
+        self.clamped(resources, AMOUNT_MAX)
+    }
+
+    /// As [`Dims::amounts`], for what a queue may have.
+    pub fn limits(&mut self, resources: &Resources) -> Amounts {
+        self.clamped(resources, LIMIT_MAX)
+    }
+
+    fn clamped(&mut self, resources: &Resources, max: i64) -> Amounts {
+        let pairs = resources
+            .iter()
+            .map(|(name, &amount)| (self.intern(name), amount.clamp(0, max)));
+        Amounts::from_pairs(pairs)
     }
 
     /// As [`Dims::amounts`], for what a node offers.

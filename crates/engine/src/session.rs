@@ -31,6 +31,8 @@ pub struct State {
     pub(crate) freed_classes: Vec<ClassId>,
     /// Pods that wait for the API to confirm the node that we gave them: (decided at, pod).
     pub(crate) assumed: Vec<(i64, TaskId, Arc<str>)>,
+    /// Jobs that wait after a failed bind.
+    pub(crate) retries: Vec<JobId>,
 }
 
 /// How to take one step back.

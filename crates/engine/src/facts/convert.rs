@@ -16,7 +16,6 @@ use super::{
     Constraints, NodeFacts, NodeOperator, NodeRequirement, NodeTerm, Phase, PodFacts, PodGroupFacts,
     PriorityClassFacts, QueueFacts, Resources, Taint, TaintEffect, Tally, Toleration,
 };
-use crate::resources::AMOUNT_MAX;
 
 /// A quantity in the engine's units: milli for cpu, whole units for the rest, rounded up. What is too large to count
 /// is the largest amount.
@@ -26,7 +25,7 @@ pub fn amount(name: &str, quantity: Quantity) -> i64 {
     } else {
         quantity.units()
     };
-    exact.unwrap_or(AMOUNT_MAX).clamp(0, AMOUNT_MAX)
+    exact.unwrap_or(i64::MAX).max(0)
 }
 
 /// The reverse of [`amount`].
@@ -307,3 +306,6 @@ impl From<&PriorityClass> for PriorityClassFacts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

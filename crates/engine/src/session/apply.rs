@@ -186,6 +186,9 @@ impl State {
             record.in_job = self.join_job(id, record.job);
         }
         self.mark(record.job);
+        if record.job.is_some() && status == Status::Bound {
+            self.model.jobs[record.job].bind_failures = 0;
+        }
         self.model.tasks[id] = record;
         self.place(id, status, node);
         if old_class.is_some() {
@@ -383,7 +386,7 @@ impl State {
         let id = self.intern_queue(&facts.name);
         self.set_parent(id, &facts.parent);
         let [deserved, guarantee, capability] =
-            [&facts.deserved, &facts.guarantee, &facts.capability].map(|resources| self.model.dims.amounts(resources));
+            [&facts.deserved, &facts.guarantee, &facts.capability].map(|resources| self.model.dims.limits(resources));
         self.ledger.grow(&self.model);
         let queue = &mut self.model.queues[id];
         self.changed |= put(&mut queue.present, true);

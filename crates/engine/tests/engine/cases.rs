@@ -306,7 +306,17 @@ fn a_failed_bind_is_decided_again() {
          gang a min=2 pods=2 cpu=1
          > a n1[a-w-0 a-w-1] Inqueue
          unbound a-w-1
+         > wait a 1: binding failed and is tried again.
+         wait 99
+         > wait a 1: binding failed and is tried again.
+         wait 1
          > a n1[a-w-1]
+         unbound a-w-0
+         unbound a-w-1
+         wait 100
+         > wait a 2: binding failed and is tried again.
+         wait 100
+         > a n1[a-w-0 a-w-1]
          gone node/n1
          > wait a 2: not enough free resources for the whole gang: needs 2 pods, has 0.
          > wait a 2: no node fits.
@@ -408,4 +418,22 @@ fn a_pod_made_anew_is_another_pod() {
     let plan = world.engine.cycle(0, 0);
     assert_eq!(plan.binds().map(|bind| &*bind.uid).collect::<Vec<_>>(), ["another"]);
     assert_eq!(world.engine.statistics().assumed, 1);
+}
+
+#[test]
+fn a_group_that_waits_after_a_failure_does_not_hold_its_place() {
+    check(
+        "gang g0 queue=q0 min=0 pods=2 cpu=1 memory=0Gi class=high
+         queue q2 parent=q0
+         node n0 cpu=3 memory=1Gi room=1
+         gang g2 queue=q2 min=0 pods=1 cpu=0 memory=1Gi class=high
+         queue q0 parent=q0
+         > g2 n0[g2-w-0] Inqueue
+         > g0 Inqueue
+         > wait g0 2: not enough free resources for the whole gang: needs 1 pods, has 0; 0/1 nodes: 1 not enough pods.
+         unbound g2-w-0
+         > g0 n0[g0-w-0]
+         > wait g0 1: not enough free resources for the whole gang: needs 1 pods, has 0; 0/1 nodes: 1 not enough pods.
+         > wait g2 1: binding failed and is tried again.",
+    );
 }

@@ -142,9 +142,11 @@ impl World {
             "fails" => self.change_pod(words.name, |pod| pod.phase = PodPhase::Failed),
             "ends" => self.change_pod(words.name, |pod| pod.terminating = true),
             "touch" => self.change_pod(words.name, |_| {}),
-            "unbound" => self
-                .engine
-                .bind_failed(&format!("ns/{}", words.name), &format!("uid-{}", words.name)),
+            "unbound" => {
+                let key = format!("ns/{}", words.name);
+                self.decided.retain(|bind| *bind.pod != *key);
+                self.engine.bind_failed(&key, &format!("uid-{}", words.name));
+            }
             "gone" => self.gone(&words),
             "again" => {}
             "wait" => self.now_ms += words.name.parse::<i64>().expect("milliseconds"),
