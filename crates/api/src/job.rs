@@ -113,7 +113,7 @@ impl Default for JobSpec {
 #[schemars(extend("required" = ["mountPath"]))]
 pub struct VolumeSpec {
     /// Where it is mounted.
-    #[schemars(length(min = 1), regex(pattern = "^[^:]*$"))]
+    #[schemars(length(min = 1), regex(pattern = "^[^:]+$"))]
     pub mount_path: String,
     /// Claim that exists or will be made.
     #[schemars(length(max = 253))]

@@ -55,11 +55,14 @@ pub struct ResourceInfo {
 pub struct CpuInfo {
     /// Its NUMA node.
     #[schemars(range(min = 0))]
+    #[serde(skip_serializing_if = "unset")]
     pub numa: i64,
     /// Its socket.
     #[schemars(range(min = 0))]
+    #[serde(skip_serializing_if = "unset")]
     pub socket: i64,
     /// Its core.
     #[schemars(range(min = 0))]
+    #[serde(skip_serializing_if = "unset")]
     pub core: i64,
 }

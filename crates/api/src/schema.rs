@@ -143,21 +143,54 @@ const LIST_MAPS: [(&str, &str, &[&str]); 18] = [
 const KEY_DEFAULTS: [(&str, &str, &str); 1] = [("ContainerPort", "protocol", "TCP")];
 
 /// Types that server-side apply takes as a whole.
-const ATOMIC: [&str; 9] = [
+const ATOMIC: [&str; 11] = [
     "ConfigMapKeySelector",
     "LabelSelector",
     "LocalObjectReference",
     "NodeSelector",
     "NodeSelectorTerm",
     "ObjectFieldSelector",
+    "ObjectReference",
+    "OwnerReference",
     "ResourceFieldSelector",
     "SecretKeySelector",
     "TypedLocalObjectReference",
 ];
 
-/// Adds what Kubernetes' own schema says about merging, which k8s-openapi leaves out.
+/// Types whose name may be left out for historical reasons; k8s-openapi demands it.
+const NAME_OPTIONAL: [&str; 8] = [
+    "ConfigMapEnvSource",
+    "ConfigMapKeySelector",
+    "ConfigMapProjection",
+    "ConfigMapVolumeSource",
+    "LocalObjectReference",
+    "SecretEnvSource",
+    "SecretKeySelector",
+    "SecretProjection",
+];
+
+/// Adds what Kubernetes' own schema says about merging and bounds, which k8s-openapi leaves out.
 fn mark(name: &str, schema: &mut Value) {
     let name = name.rsplit('.').next().unwrap_or(name);
+    if NAME_OPTIONAL.contains(&name) {
+        let required = schema["required"].as_array().into_iter().flatten();
+        let required: Vec<Value> = required.filter(|field| *field != "name").cloned().collect();
+        schema["required"] = if required.is_empty() {
+            Value::Null
+        } else {
+            json!(required)
+        };
+        schema["properties"]["name"]["default"] = json!("");
+    }
+    if name == "Condition" {
+        let fields = &mut schema["properties"];
+        fields["status"]["enum"] = json!(["True", "False", "Unknown"]);
+        fields["type"]["maxLength"] = json!(316);
+        fields["reason"]["minLength"] = json!(1);
+        fields["reason"]["maxLength"] = json!(1024);
+        fields["message"]["maxLength"] = json!(32768);
+        fields["observedGeneration"]["minimum"] = json!(0);
+    }
     if ATOMIC.contains(&name) {
         schema["x-kubernetes-map-type"] = json!("atomic");
     }

@@ -294,7 +294,7 @@ fn jobs_are_validated() {
     check("spec.volumes[]", json!({ "required": ["mountPath"] }));
     check(
         "spec.volumes[].mountPath",
-        json!({ "minLength": 1, "pattern": "^[^:]*$", "default": none }),
+        json!({ "minLength": 1, "pattern": "^[^:]+$", "default": none }),
     );
     check(
         "spec.volumes[].volumeClaim.resources.requests{}",
@@ -531,6 +531,13 @@ fn lists_with_keys_are_merged_by_item() {
     check("containers[].ports", &["containerPort", "protocol"]);
     check("topologySpreadConstraints", &["topologyKey", "whenUnsatisfiable"]);
     assert_eq!(at(&spec, "containers[].ports[].protocol")["default"], json!("TCP"));
+    let secret = at(&spec, "containers[].envFrom[].secretRef");
+    assert_eq!(secret["properties"]["name"]["default"], json!(""));
+    let condition = at(schema("queues"), "status.conditions[]");
+    assert_eq!(
+        condition["properties"]["status"]["enum"],
+        json!(["True", "False", "Unknown"])
+    );
     assert_eq!(
         at(schema("podgroups"), "spec.subGroupPolicy[].labelSelector")["x-kubernetes-map-type"],
         json!("atomic")
