@@ -81,6 +81,10 @@ impl World {
 
     /// A pod that is bound from the start.
     async fn pod(&self, name: &str, node: &str, annotations: Value) -> Pod {
+        self.pod_on(name, Some(node), annotations).await
+    }
+
+    async fn pod_on(&self, name: &str, node: Option<&str>, annotations: Value) -> Pod {
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": name, "annotations": annotations},
@@ -180,6 +184,33 @@ async fn a_pod_runs_until_it_is_deleted() {
     // The grace period is 30 s; a fake pod does not need it.
     world.pods().delete("p", &DeleteParams::default()).await.unwrap();
     world.until_gone("p").await;
+    kubelet.stop().await;
+}
+
+#[tokio::test]
+async fn a_pod_starts_when_it_is_bound_and_in_one_write() {
+    let world = World::new().await;
+    world.nodes_of_size(1).await;
+    let kubelet = Kubelet::start(world.client.clone());
+    let made = world.pod_on("p", None, json!({})).await;
+    let binding = json!({"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "node-0"}});
+    let _: Value = world
+        .pods()
+        .create_subresource("binding", "p", &PostParams::default(), &binding)
+        .await
+        .unwrap();
+    let bound = world.pods().get("p").await.unwrap();
+    world.until_phase("p", "Running").await;
+    let revision = |pod: &Pod| pod.resource_version().unwrap().parse::<u64>().unwrap();
+    let running = world.pods().get("p").await.unwrap();
+    // One for the binding, one for the start; nothing else writes here.
+    assert!(
+        revision(&running) <= revision(&made) + 2,
+        "{} {}",
+        revision(&made),
+        revision(&running)
+    );
+    assert!(revision(&bound) > revision(&made));
     kubelet.stop().await;
 }
 
