@@ -248,6 +248,8 @@ struct Node {
     address: Option<Ipv4Addr>,
     /// The facts, while something is left to report.
     lacking: Option<Box<NodeFacts>>,
+    /// Whether the facts came after the report on its way: it may have gone to an older node of this name.
+    fresh: bool,
     pods: HashSet<u32>,
     turn: Turn,
 }

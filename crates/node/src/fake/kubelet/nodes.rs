@@ -19,6 +19,7 @@ impl FakeKubelet {
             serving: Serving::Absent(self.orphans_go(now)),
             address: None,
             lacking: None,
+            fresh: true,
             pods: HashSet::new(),
             turn: Turn::new(self.nodes_round),
         });
@@ -43,6 +44,7 @@ impl FakeKubelet {
             self.node_addresses.claim(address);
         }
         node.lacking = (facts.fake && !facts.complete()).then(|| Box::new(facts));
+        node.fresh = true;
         let changed = node.serving != before;
         self.look(now, Subject::Node(slot));
         if changed {
@@ -102,6 +104,7 @@ impl FakeKubelet {
         let facts = node.lacking.as_deref()?;
         let address = *node.address.get_or_insert_with(|| self.node_addresses.take());
         node.turn.sent = true;
+        node.fresh = false;
         Some(Action::PatchNode {
             name: Arc::clone(&node.name),
             labels: (!facts.labels).then(|| labels_patch(&node.name)),
@@ -114,11 +117,12 @@ impl FakeKubelet {
         let Some(node) = self.nodes.get_mut(slot) else { return };
         node.turn.sent = false;
         match outcome {
-            // Its deletion is on its way to us.
-            Outcome::Gone => node.lacking = None,
             Outcome::Failed => node.turn.retry(now),
-            Outcome::Done => {
-                node.lacking = None;
+            // If it is gone, its deletion is on its way to us.
+            Outcome::Gone | Outcome::Done => {
+                if !node.fresh {
+                    node.lacking = None;
+                }
                 node.turn.attempts = 0;
                 node.turn.hold = now.saturating_add(REPORT_PERIOD);
             }

@@ -389,6 +389,26 @@ fn a_node_is_reported_when_it_lacks_something_and_not_too_often() {
 }
 
 #[test]
+fn a_node_made_anew_while_its_report_is_on_its_way_is_reported_again() {
+    let mut kubelet = serving();
+    let bare = NodeFacts {
+        name: "b".into(),
+        fake: true,
+        ..NodeFacts::default()
+    };
+    kubelet.apply(0, Event::NodeApplied(bare.clone()));
+    let report = kubelet.take(0).unwrap();
+    // Still bare: either the watch is behind our own write, or this is another node of the same name.
+    kubelet.apply(1, Event::NodeApplied(bare));
+    kubelet.apply(2, Event::Done(report.target(), Outcome::Done));
+    assert_eq!(drain(&mut kubelet, 1_001), Vec::<String>::new());
+    assert_eq!(drain(&mut kubelet, 1_002), ["node b"]);
+    // The watch has caught up: nothing is left to report.
+    kubelet.apply(1_003, Event::NodeApplied(node("b")));
+    assert_eq!(drain(&mut kubelet, 9_000), Vec::<String>::new());
+}
+
+#[test]
 fn a_restart_seen_first_in_the_watch_counts_once() {
     let mut kubelet = serving();
     let mut facts = pod("p", &[("run-time", "20s")]);
