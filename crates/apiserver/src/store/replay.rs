@@ -1,6 +1,7 @@
 //! From the log back to the state: objects, recent history, and what of the log is alive.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,12 +12,27 @@ use super::reclaim::{Batch, Entry};
 use super::record::{self, Header, Record, Visitor};
 use super::state::{EVENT_OVERHEAD, State};
 
+/// Fewer versions than this are not worth a thread.
+const SHARE_MIN: usize = 1024;
+
 /// A version whose facets are not computed yet: most versions in a log are dead.
 #[derive(Clone)]
 struct Raw {
     key: Key,
     revision: Revision,
     body: Bytes,
+}
+
+impl Raw {
+    fn object(&self, indexer: Indexer) -> Arc<Object> {
+        let facets = indexer(&self.key, &self.body);
+        Arc::new(Object {
+            key: self.key.clone(),
+            revision: self.revision,
+            body: self.body.clone(),
+            facets,
+        })
+    }
 }
 
 struct RawEvent {
@@ -148,9 +164,9 @@ impl Replay {
         };
         let mut state = State::new(options.history_bytes_max);
         let mut live_bytes = 0;
-        for raw in self.objects.into_values() {
-            let object = versions.object(raw);
+        for object in index(&self.objects.into_values().collect::<Vec<_>>(), options.indexer) {
             live_bytes += record::size(&object);
+            versions.known.insert(object.revision, Arc::clone(&object));
             state.restore(object);
         }
         for event in self.events {
@@ -253,15 +269,23 @@ struct Versions {
 impl Versions {
     fn object(&mut self, raw: Raw) -> Arc<Object> {
         let indexer = self.indexer;
-        let make = || {
-            let facets = indexer(&raw.key, &raw.body);
-            Arc::new(Object {
-                key: raw.key,
-                revision: raw.revision,
-                body: raw.body,
-                facets,
-            })
-        };
-        Arc::clone(self.known.entry(raw.revision).or_insert_with(make))
+        Arc::clone(self.known.entry(raw.revision).or_insert_with(|| raw.object(indexer)))
     }
+}
+
+/// Computes the facets of many versions, on all cores: of a start this is what takes longest.
+fn index(raws: &[Raw], indexer: Indexer) -> Vec<Arc<Object>> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = raws.len().div_ceil(threads).max(SHARE_MIN);
+    std::thread::scope(|scope| {
+        let work = |share: &'_ [Raw]| share.iter().map(|raw| raw.object(indexer)).collect::<Vec<_>>();
+        let shares: Vec<_> = raws
+            .chunks(share)
+            .map(|share| scope.spawn(move || work(share)))
+            .collect();
+        let done = shares
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        done.flatten().collect()
+    })
 }
