@@ -45,107 +45,51 @@ fn at(root: &Value, path: &str) -> Value {
     schema.clone()
 }
 
+/// plural, kind, group and version, scope, short names, subresources
+const NAMES: &str = "
+queues          Queue         scheduling.volcano.sh/v1beta1  Cluster     q,queue-v1beta1      status
+podgroups       PodGroup      scheduling.volcano.sh/v1beta1  Namespaced  pg,podgroup-v1beta1  empty
+jobs            Job           batch.volcano.sh/v1alpha1      Namespaced  vcjob,vj             status
+commands        Command       bus.volcano.sh/v1alpha1        Namespaced  -                    -
+cronjobs        CronJob       batch.volcano.sh/v1alpha1      Namespaced  cronvcjob,cronvj     status
+jobflows        JobFlow       flow.volcano.sh/v1alpha1       Namespaced  jf                   status
+jobtemplates    JobTemplate   flow.volcano.sh/v1alpha1       Namespaced  jt                   status
+numatopologies  Numatopology  nodeinfo.volcano.sh/v1alpha1   Cluster     numatopo             -
+hypernodes      HyperNode     topology.volcano.sh/v1alpha1   Cluster     hn                   status
+nodeshards      NodeShard     shard.volcano.sh/v1alpha1      Cluster     nsh                  status
+";
+
 #[test]
 fn names_are_volcanos() {
-    let check = |plural: &str, kind: &str, api_version: &str, scope: &str, short: &[&str], status: Option<bool>| {
+    for line in NAMES.trim().lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [plural, kind, api_version, scope, short, subresources] = words[..] else {
+            panic!("{line}")
+        };
+        let (group, version) = api_version.split_once('/').expect("a version");
+        let short: Vec<&str> = short.split(',').filter(|name| *name != "-").collect();
         let definition = definition(plural);
-        let version = &definition["spec"]["versions"][0];
-        let group = definition["spec"]["group"].as_str().expect("a group");
-        assert_eq!(
-            format!("{group}/{}", version["name"].as_str().expect("a version")),
-            api_version
-        );
+        let names = &definition["spec"]["names"];
         assert_eq!(definition["metadata"]["name"], json!(format!("{plural}.{group}")));
-        assert_eq!(definition["spec"]["names"]["kind"], json!(kind));
-        assert_eq!(definition["spec"]["names"]["singular"], json!(kind.to_lowercase()));
-        assert_eq!(definition["spec"]["names"]["listKind"], json!(format!("{kind}List")));
+        assert_eq!(definition["spec"]["group"], json!(group));
         assert_eq!(definition["spec"]["scope"], json!(scope));
-        let names = definition["spec"]["names"]["shortNames"].clone();
+        assert_eq!(names["kind"], json!(kind));
+        assert_eq!(names["singular"], json!(kind.to_lowercase()));
+        assert_eq!(names["listKind"], json!(format!("{kind}List")));
         assert_eq!(
-            names,
-            if short.is_empty() { Value::Null } else { json!(short) },
-            "{plural}"
+            names["shortNames"],
+            if short.is_empty() { Value::Null } else { json!(short) }
         );
-        let expected = status.map_or(
-            Value::Null,
-            |status| if status { json!({ "status": {} }) } else { json!({}) },
-        );
-        assert_eq!(version["subresources"], expected, "{plural}");
-    };
-    let (cluster, namespaced) = ("Cluster", "Namespaced");
-    check(
-        "queues",
-        "Queue",
-        "scheduling.volcano.sh/v1beta1",
-        cluster,
-        &["q", "queue-v1beta1"],
-        Some(true),
-    );
-    check(
-        "podgroups",
-        "PodGroup",
-        "scheduling.volcano.sh/v1beta1",
-        namespaced,
-        &["pg", "podgroup-v1beta1"],
-        Some(false),
-    );
-    check(
-        "jobs",
-        "Job",
-        "batch.volcano.sh/v1alpha1",
-        namespaced,
-        &["vcjob", "vj"],
-        Some(true),
-    );
-    check("commands", "Command", "bus.volcano.sh/v1alpha1", namespaced, &[], None);
-    check(
-        "cronjobs",
-        "CronJob",
-        "batch.volcano.sh/v1alpha1",
-        namespaced,
-        &["cronvcjob", "cronvj"],
-        Some(true),
-    );
-    check(
-        "jobflows",
-        "JobFlow",
-        "flow.volcano.sh/v1alpha1",
-        namespaced,
-        &["jf"],
-        Some(true),
-    );
-    check(
-        "jobtemplates",
-        "JobTemplate",
-        "flow.volcano.sh/v1alpha1",
-        namespaced,
-        &["jt"],
-        Some(true),
-    );
-    check(
-        "numatopologies",
-        "Numatopology",
-        "nodeinfo.volcano.sh/v1alpha1",
-        cluster,
-        &["numatopo"],
-        None,
-    );
-    check(
-        "hypernodes",
-        "HyperNode",
-        "topology.volcano.sh/v1alpha1",
-        cluster,
-        &["hn"],
-        Some(true),
-    );
-    check(
-        "nodeshards",
-        "NodeShard",
-        "shard.volcano.sh/v1alpha1",
-        cluster,
-        &["nsh"],
-        Some(true),
-    );
+        let served = &definition["spec"]["versions"][0];
+        assert_eq!(served["name"], json!(version));
+        let expected = match subresources {
+            "status" => json!({ "status": {} }),
+            "empty" => json!({}),
+            _ => Value::Null,
+        };
+        assert_eq!(served["subresources"], expected, "{plural}");
+    }
+    assert_eq!(NAMES.trim().lines().count(), all().len());
 }
 
 /// Checks that the schema at `path` has these keywords with these values.

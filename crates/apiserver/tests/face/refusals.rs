@@ -47,6 +47,10 @@ fn with(mut object: Value, pointer: &str, value: Value) -> String {
     object.to_string()
 }
 
+fn get(path: &str) -> (&'static str, &str, &'static str) {
+    ("GET", path, "")
+}
+
 fn bodies() -> Vec<Case> {
     let create = ("POST", MAPS, JSON);
     let strict = format!("{PODS}?fieldValidation=Strict");
@@ -96,6 +100,12 @@ fn bodies() -> Vec<Case> {
             with(pod("x"), "/spec/containers", json!("none")),
             (400, "BadRequest", "cannot unmarshal string"),
         ),
+    ]
+}
+
+fn objects() -> Vec<Case> {
+    let create = ("POST", MAPS, JSON);
+    vec![
         case(
             "wrong apiVersion",
             create,
@@ -158,7 +168,6 @@ fn bodies() -> Vec<Case> {
 }
 
 fn paths() -> Vec<Case> {
-    let get = |path| ("GET", path, "");
     let seen = format!("{MAPS}/seen");
     vec![
         case("unknown path", get("/nothing"), "", (404, "NotFound", "could not find")),
@@ -211,6 +220,12 @@ fn paths() -> Vec<Case> {
             config_map("x").to_string(),
             (404, "NotFound", "namespaces \"none\" not found"),
         ),
+    ]
+}
+
+fn changes() -> Vec<Case> {
+    let seen = format!("{MAPS}/seen");
+    vec![
         case(
             "stale resourceVersion",
             ("PUT", &seen, JSON),
@@ -275,6 +290,11 @@ fn paths() -> Vec<Case> {
             r#"{"gracePeriodSeconds":-1}"#,
             (422, "Invalid", "gracePeriodSeconds"),
         ),
+    ]
+}
+
+fn queries() -> Vec<Case> {
+    vec![
         case(
             "bad selector",
             get(&format!("{MAPS}?labelSelector=a%20b")),
@@ -336,7 +356,10 @@ fn paths() -> Vec<Case> {
 async fn bad_input_is_refused_as_kubernetes_refuses_it() {
     let world = World::new().await;
     world.made(MAPS, config_map("seen")).await;
-    for case in bodies().into_iter().chain(paths()) {
+    for case in [bodies(), objects(), paths(), changes(), queries()]
+        .into_iter()
+        .flatten()
+    {
         let got = world.send(case.method, &case.path, case.content_type, case.body).await;
         assert_eq!(
             (got.code, got.reason()),
