@@ -1,7 +1,7 @@
 //! From OpenAPI v3 JSON to the arena.
 
-use super::{Additional, Id, Limits, ListType, Node, Origin, Schema, SchemaError, Type};
-use crate::machinery::{field_error::child, openapi};
+use super::{Additional, Id, Limits, ListType, Node, Origin, Schema, SchemaError, Type, path::Path};
+use crate::machinery::openapi;
 use regex::Regex;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ pub(super) fn compile(schema: &Value) -> Result<Schema, SchemaError> {
         by_reference: HashMap::new(),
         origin: Origin::Custom,
     };
-    let root = compiler.node(schema, "", 0)?;
+    let root = compiler.node(schema, &Path::Root, 0)?;
     let mut compiled = Schema {
         nodes: compiler.nodes,
         root,
@@ -55,7 +55,7 @@ pub(super) fn compile_definition(definitions: &Map<String, Value>, name: &str) -
         by_reference,
         origin: Origin::Builtin,
     };
-    let root = compiler.referenced(name, name, 0)?;
+    let root = compiler.referenced(name, &Path::Root, 0)?;
     Ok(Schema {
         nodes: compiler.nodes,
         root,
@@ -71,7 +71,7 @@ fn graft_object_meta(schema: &mut Schema) -> Result<Id, SchemaError> {
         by_reference: HashMap::new(),
         origin: Origin::Builtin,
     };
-    let meta = compiler.node(&definition, "metadata", 0);
+    let meta = compiler.node(&definition, &Path::Field(&Path::Root, "metadata"), 0);
     schema.nodes = compiler.nodes;
     meta
 }
@@ -89,12 +89,12 @@ fn add_resource_fields(schema: &mut Schema, id: Id, meta: Id) {
 }
 
 impl<'a> Compiler<'a> {
-    fn node(&mut self, schema: &'a Value, path: &str, depth: usize) -> Result<Id, SchemaError> {
+    fn node(&mut self, schema: &'a Value, path: &Path<'_>, depth: usize) -> Result<Id, SchemaError> {
         if depth > DEPTH_MAX {
-            return Err(SchemaError::TooDeep { path: path.to_owned() });
+            return Err(SchemaError::TooDeep { path: path.to_string() });
         }
         let Some(object) = schema.as_object() else {
-            return Err(SchemaError::NotAnObject { path: path.to_owned() });
+            return Err(SchemaError::NotAnObject { path: path.to_string() });
         };
         if let Some(reference) = reference(object) {
             return self.referenced(reference, path, depth);
@@ -109,13 +109,13 @@ impl<'a> Compiler<'a> {
         self.nodes.len() - 1
     }
 
-    fn referenced(&mut self, reference: &'a str, path: &str, depth: usize) -> Result<Id, SchemaError> {
+    fn referenced(&mut self, reference: &'a str, path: &Path<'_>, depth: usize) -> Result<Id, SchemaError> {
         let name = reference.rsplit('/').next().unwrap_or(reference);
         if let Some(&id) = self.by_reference.get(name) {
             return Ok(id);
         }
         let unresolved = || SchemaError::Reference {
-            path: path.to_owned(),
+            path: path.to_string(),
             reference: reference.to_owned(),
         };
         let target = self.definitions.and_then(|all| all.get(name)).ok_or_else(unresolved)?;
@@ -133,7 +133,13 @@ impl<'a> Compiler<'a> {
         Ok(id)
     }
 
-    fn fill(&mut self, id: Id, object: &'a Map<String, Value>, path: &str, depth: usize) -> Result<(), SchemaError> {
+    fn fill(
+        &mut self,
+        id: Id,
+        object: &'a Map<String, Value>,
+        path: &Path<'_>,
+        depth: usize,
+    ) -> Result<(), SchemaError> {
         let flag = |name: &str| object.get(name).and_then(Value::as_bool).unwrap_or_default();
         let text = |name: &str| object.get(name).and_then(Value::as_str);
         let mut node = Node {
@@ -166,16 +172,16 @@ impl<'a> Compiler<'a> {
             .into_iter()
             .flatten()
         {
-            let property = self.node(property, &child(path, name), depth + 1)?;
+            let property = self.node(property, &Path::Field(path, name), depth + 1)?;
             node.properties.insert(name.clone(), property);
         }
         node.additional = match object.get("additionalProperties") {
             None | Some(Value::Bool(false)) => Additional::Unspecified,
             Some(Value::Bool(true)) => Additional::Anything,
-            Some(schema) => Additional::Schema(self.node(schema, &child(path, "*"), depth + 1)?),
+            Some(schema) => Additional::Schema(self.node(schema, &Path::Field(path, "*"), depth + 1)?),
         };
         if let Some(items) = object.get("items") {
-            node.items = Some(self.node(items, &format!("{path}[*]"), depth + 1)?);
+            node.items = Some(self.node(items, &Path::Field(path, "items"), depth + 1)?);
         }
         if self.origin == Origin::Builtin {
             // Go types restrict nothing beyond their shape; alternatives in their schemas are for readers.
@@ -198,7 +204,7 @@ impl<'a> Compiler<'a> {
         &mut self,
         object: &'a Map<String, Value>,
         name: &str,
-        path: &str,
+        path: &Path<'_>,
         depth: usize,
     ) -> Result<Vec<Id>, SchemaError> {
         let parts = object.get(name).and_then(Value::as_array).into_iter().flatten();
@@ -230,14 +236,14 @@ fn strings(list: Option<&Value>) -> Vec<String> {
     items.filter_map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
-fn limits(object: &Map<String, Value>, path: &str) -> Result<Limits, SchemaError> {
+fn limits(object: &Map<String, Value>, path: &Path<'_>) -> Result<Limits, SchemaError> {
     let count = |name: &str| object.get(name).and_then(Value::as_u64);
     let number = |name: &str| object.get(name).and_then(Value::as_f64);
     let flag = |name: &str| object.get(name).and_then(Value::as_bool).unwrap_or_default();
     let pattern = match object.get("pattern").and_then(Value::as_str) {
         None | Some("") => None,
         Some(text) => Some(Regex::new(text).map_err(|source| SchemaError::Pattern {
-            path: path.to_owned(),
+            path: path.to_string(),
             source: Box::new(source),
         })?),
     };

@@ -204,6 +204,9 @@ fn check_extensions(schema: &Map<String, Value>, path: &str, place: Place, error
 
 fn check_pattern(schema: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
     let pattern = text(schema, "pattern");
+    if pattern.is_empty() {
+        return;
+    }
     if let Err(error) = Regex::new(pattern) {
         let words = format!("must be a valid regular expression, but isn't: {error}");
         errors.push(FieldError::invalid(child(path, "pattern"), pattern, words));
