@@ -103,5 +103,65 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     report(&format!("list of {bytes} bytes, streamed, objects"), PODS, start);
     println!("resident: {} MiB", resident_mib());
+    changes(&server, &pods).await?;
+    definitions(&server).await
+}
+
+async fn post(server: &Server, path: &str, body: String) -> Result<(), Box<dyn std::error::Error>> {
+    let mut request = request(path).map(|_| Body::from(body));
+    *request.method_mut() = http::Method::POST;
+    let response = server.clone().handle(request).await;
+    if response.status().is_success() {
+        return Ok(());
+    }
+    let answer = response.into_body().collect().await?.to_bytes();
+    Err(String::from_utf8_lossy(&answer).into_owned().into())
+}
+
+const BINDS: usize = 10_000;
+
+/// What a scheduler and a node do to pods.
+async fn changes(server: &Server, pods: &Api<Pod>) -> Result<(), Box<dyn std::error::Error>> {
+    let binding =
+        |n: usize| json!({"metadata": {"name": format!("pod-{n}")}, "target": {"kind": "Node", "name": "n1"}});
+    let start = Instant::now();
+    for n in 0..BINDS {
+        post(
+            server,
+            &format!("/api/v1/namespaces/default/pods/pod-{n}/binding"),
+            binding(n).to_string(),
+        )
+        .await?;
+    }
+    report("bind, one by one", BINDS, start);
+    let start = Instant::now();
+    let gang = json!({"items": (BINDS..2 * BINDS).map(binding).collect::<Vec<_>>()});
+    post(
+        server,
+        "/apis/basalt.sh/v1alpha1/namespaces/default/gangbindings",
+        gang.to_string(),
+    )
+    .await?;
+    report("bind, one gang", BINDS, start);
+    let start = Instant::now();
+    let status = kube::api::Patch::Merge(json!({"status": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}}));
+    for n in 0..BINDS {
+        pods.patch_status(&format!("pod-{n}"), &kube::api::PatchParams::default(), &status)
+            .await?;
+    }
+    report("patch of a status, typed client", BINDS, start);
+    Ok(())
+}
+
+/// The definitions of our own kinds, as a first start makes them.
+async fn definitions(server: &Server) -> Result<(), Box<dyn std::error::Error>> {
+    let start = Instant::now();
+    let all = basalt_api::crd::all();
+    let count = all.len();
+    for crd in all {
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        post(server, path, serde_json::to_string(&crd)?).await?;
+    }
+    report("create definitions", count, start);
     Ok(())
 }

@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use http::{Response, StatusCode};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::call::{Call, Refused, commit};
@@ -15,7 +18,7 @@ use super::status::{ApiError, ApiResult, json_response};
 use super::update::ATTEMPTS_MAX;
 use super::{body, custom, present};
 use crate::machinery::selector::LabelSelector;
-use crate::store::{Expect, Key, Object, Write};
+use crate::store::{Draft, Expect, Key, Object, Write};
 
 /// Most pods of one gang binding.
 const GANG_MAX: usize = 100_000;
@@ -85,11 +88,11 @@ async fn bind_all(call: &Call, pods: &Arc<Kind>, bindings: &[Value]) -> ApiResul
                 name: name.into(),
             };
             let current = call.store().head(&key).ok_or_else(|| ApiError::not_found(pods, name))?;
-            let pod = bound(pods, &current, binding, &now)?;
+            let draft = bound(pods, &current, binding, &now)?;
             writes.push(Write::Put {
                 key,
                 expect: Expect::Revision(current.revision),
-                draft: meta::draft(&pod),
+                draft,
             });
         }
         if call.query.dry_run {
@@ -104,18 +107,61 @@ async fn bind_all(call: &Call, pods: &Arc<Kind>, bindings: &[Value]) -> ApiResul
     Err(ApiError::stale(pods, lost.as_ref().map_or("", |key| &key.name)))
 }
 
+/// A stored pod, parsed only as far as binding needs: a scheduler binds many thousands of them.
+#[derive(Deserialize)]
+struct StoredPod<'a> {
+    #[serde(borrow)]
+    metadata: &'a RawValue,
+    #[serde(borrow)]
+    spec: &'a RawValue,
+    #[serde(default)]
+    status: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Placement {
+    node_name: Option<String>,
+    scheduling_gates: Option<Vec<IgnoredAny>>,
+}
+
 /// The pod with its node, or why it cannot have one.
-fn bound(pods: &Kind, current: &Object, binding: &Value, now: &str) -> ApiResult<Value> {
-    let mut pod = present::parse(current)?;
-    let name = &*current.key.name;
+fn bound(pods: &Kind, current: &Object, binding: &Value, now: &str) -> ApiResult<Draft> {
+    let damaged = |error: serde_json::Error| ApiError::internal(format!("{}: {error}", current.key));
+    let pod: StoredPod<'_> = serde_json::from_slice(&current.body).map_err(damaged)?;
+    let placement: Placement = serde_json::from_str(pod.spec.get()).map_err(damaged)?;
     let node = text(binding, &["target", "name"]);
-    if node.is_empty() || !matches!(text(binding, &["target", "kind"]), "" | "Node") {
+    check_bindable(pods, current, binding, &placement)?;
+    let mut metadata: Value = serde_json::from_str(pod.metadata.get()).map_err(damaged)?;
+    if let Some(given) = at(binding, &["metadata", "annotations"]).and_then(Value::as_object) {
+        let annotations = meta::field_mut(&mut metadata, "annotations")?;
+        annotations.extend(given.iter().map(|(key, value)| (key.clone(), value.clone())));
+    }
+    let mut rest = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": pod.status});
+    scheduled(&mut rest, now)?;
+    let mut draft = meta::draft(&rest);
+    // The spec is copied as it is, with the node before its first field.
+    let fields = pod.spec.get().trim_start().strip_prefix('{').unwrap_or_default();
+    let comma = if fields.trim_start().starts_with('}') { "" } else { "," };
+    draft.after.pop();
+    draft
+        .after
+        .extend_from_slice(format!(",\"spec\":{{\"nodeName\":{}{comma}", Value::from(node)).as_bytes());
+    draft.after.extend_from_slice(fields.as_bytes());
+    draft.after.push(b'}');
+    Ok(draft)
+}
+
+fn check_bindable(pods: &Kind, current: &Object, binding: &Value, placement: &Placement) -> ApiResult<()> {
+    let name = &*current.key.name;
+    if text(binding, &["target", "name"]).is_empty() || !matches!(text(binding, &["target", "kind"]), "" | "Node") {
         return Err(ApiError::bad_request(format!(
             "the binding of pod \"{name}\" does not target a Node"
         )));
     }
+    let head = meta::head(&current.body);
     let conflict = |why: &str| Err(ApiError::conflict(pods, name, why));
-    let (uid, own) = (text(binding, &["metadata", "uid"]), text(&pod, &["metadata", "uid"]));
+    let (uid, own) = (text(binding, &["metadata", "uid"]), &head.uid);
     if !uid.is_empty() && uid != own {
         return conflict(&format!(
             "Precondition failed: UID in precondition: {uid}, UID in object meta: {own}"
@@ -125,30 +171,20 @@ fn bound(pods: &Kind, current: &Object, binding: &Value, now: &str) -> ApiResult
     if !revision.is_empty() && revision != current.revision.to_string() {
         return Err(ApiError::stale(pods, name));
     }
-    if meta::is_deleting(&pod) {
+    if head.deletion_timestamp.is_some() {
         return conflict(&format!("pod {name} is being deleted, cannot be assigned to a host"));
     }
-    let has = text(&pod, &["spec", "nodeName"]);
-    if !has.is_empty() {
+    if let Some(has) = placement.node_name.as_deref() {
         return conflict(&format!("pod {name} is already assigned to node \"{has}\""));
     }
-    if at(&pod, &["spec", "schedulingGates"])
-        .and_then(Value::as_array)
+    if placement
+        .scheduling_gates
+        .as_ref()
         .is_some_and(|gates| !gates.is_empty())
     {
         return conflict(&format!("pod {name} has non-empty .spec.schedulingGates"));
     }
-    meta::field_mut(&mut pod, "spec")?.insert("nodeName".to_owned(), node.into());
-    if let Some(given) = at(binding, &["metadata", "annotations"]).and_then(Value::as_object) {
-        let annotations = meta::metadata_mut(&mut pod)?
-            .entry("annotations")
-            .or_insert_with(|| json!({}));
-        if let Some(annotations) = annotations.as_object_mut() {
-            annotations.extend(given.iter().map(|(key, value)| (key.clone(), value.clone())));
-        }
-    }
-    scheduled(&mut pod, now)?;
-    Ok(pod)
+    Ok(())
 }
 
 fn scheduled(pod: &mut Value, now: &str) -> ApiResult<()> {
@@ -156,11 +192,8 @@ fn scheduled(pod: &mut Value, now: &str) -> ApiResult<()> {
     let conditions = meta::field_mut(pod, "status")?
         .get_mut("conditions")
         .and_then(Value::as_array_mut);
-    for condition in conditions
-        .into_iter()
-        .flatten()
-        .filter(|condition| text(condition, &["type"]) == "PodScheduled")
-    {
+    let conditions = conditions.into_iter().flatten();
+    for condition in conditions.filter(|condition| text(condition, &["type"]) == "PodScheduled") {
         if let Some(map) = condition.as_object_mut() {
             map.remove("reason");
             map.remove("message");

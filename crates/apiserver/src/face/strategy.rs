@@ -108,6 +108,11 @@ fn default_storage_class(call: &Call, claim: &mut Value) -> ApiResult<()> {
 }
 
 fn pod(call: &Call, pod: &mut Value) -> ApiResult<()> {
+    let spec = meta::field_mut(pod, "spec")?;
+    // An empty node is no node.
+    if spec.get("nodeName").and_then(Value::as_str) == Some("") {
+        spec.remove("nodeName");
+    }
     service_account(pod)?;
     limit_ranges(call, pod);
     priority(call, pod)?;

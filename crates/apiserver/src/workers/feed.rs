@@ -8,7 +8,7 @@ use crate::store::{EventKind, Object, Store, Watch};
 /// One thing that a worker gets to know.
 #[derive(Debug)]
 pub(super) enum Change {
-    /// The objects that follow are all there are; what was known before may be out of date.
+    /// Some changes were missed: the objects that follow are all there are now.
     Relisted,
     /// There is such an object, new or changed.
     Present(Arc<Object>),
@@ -22,6 +22,7 @@ pub(super) struct Feed {
     resource: Arc<str>,
     watch: Option<Watch>,
     ready: VecDeque<Change>,
+    listed: bool,
 }
 
 impl Feed {
@@ -31,6 +32,7 @@ impl Feed {
             resource: resource.into(),
             watch: None,
             ready: VecDeque::new(),
+            listed: false,
         }
     }
 
@@ -43,7 +45,9 @@ impl Feed {
             let Some(watch) = &mut self.watch else {
                 let listing = self.store.list(&self.resource, None);
                 self.watch = self.store.watch(&self.resource, listing.revision).ok();
-                self.ready.push_back(Change::Relisted);
+                if std::mem::replace(&mut self.listed, true) {
+                    self.ready.push_back(Change::Relisted);
+                }
                 self.ready.extend(listing.objects.into_iter().map(Change::Present));
                 continue;
             };

@@ -7,6 +7,8 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::world::{World, widget, widgets};
+
 /// Sends one request over TLS, trusting only the authority, and reads the answer to its end.
 async fn ask(address: std::net::SocketAddr, authority: &str, token: &str, path: &str) -> String {
     let mut roots = rustls::RootCertStore::empty();
@@ -90,4 +92,40 @@ async fn the_token_gets_in_over_tls() {
 
     end.send(()).expect("it listens");
     serving.await.expect("it ends").expect("in order");
+}
+
+#[test]
+fn definitions_and_objects_survive_a_restart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = "/apis/example.com/v1/namespaces/default/widgets/a";
+    // A runtime of its own for each life: when it is dropped, so is every task that holds the store.
+    let live = |life: &dyn Fn(World) -> futures::future::LocalBoxFuture<'static, serde_json::Value>| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let backend = Backend::Disk(folder.path().join("store"));
+            let store = Store::open(Options {
+                indexer: index,
+                ..Options::new(backend)
+            })
+            .expect("a store");
+            let server = Server::new(store, ServerOptions::default());
+            server.bootstrap().await.expect("bootstrap");
+            life(World::over(server)).await
+        })
+    };
+    let made = live(&|world| {
+        Box::pin(async move {
+            world
+                .made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", widgets())
+                .await;
+            world
+                .made("/apis/example.com/v1/namespaces/default/widgets", widget("a"))
+                .await
+        })
+    });
+    let found = live(&|world| Box::pin(async move { world.get(path).await.body }));
+    assert_eq!(found, made);
 }

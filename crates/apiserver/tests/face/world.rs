@@ -51,6 +51,10 @@ impl World {
             },
         );
         server.bootstrap().await.expect("bootstrap");
+        World::over(server)
+    }
+
+    pub(crate) fn over(server: Server) -> World {
         let workers = server.start_workers();
         World {
             client: server.client("tester"),
