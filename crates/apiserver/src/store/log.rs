@@ -23,8 +23,9 @@ const BATCHES: TableDefinition<'static, (u64, u32), &[u8]> = TableDefinition::ne
 /// but half of it must hold a usual batch, or redb writes pages before they are complete, and again.
 const CACHE_BYTES: usize = 64 << 20;
 /// redb puts a large value into one page of a power of two, which is written whole. So a batch is cut
-/// into pieces that fill such pages.
-const PIECE_PAGE_MAX: usize = 128 << 10;
+/// into pieces that fill such pages; not larger ones, for the allocator gives larger buffers back to the
+/// system each time.
+const PIECE_PAGE_MAX: usize = 64 << 10;
 const PIECE_PAGE_MIN: usize = 4 << 10;
 /// What redb needs of such a page for itself and the key.
 const PIECE_OVERHEAD: usize = 4 + 4 + 12;
