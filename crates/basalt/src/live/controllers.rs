@@ -31,7 +31,7 @@ const UNDER_WAY_MAX: usize = 32;
 /// Counters change with every pod; people need them a few times a second.
 const COUNTERS_PAUSE: SignedDuration = SignedDuration::from_millis(100);
 /// The loop looks up at least this often.
-const IDLE_MAX: Duration = Duration::from_secs(60);
+const IDLE_MAX: Duration = Duration::from_mins(1);
 
 enum News {
     Job(FeedEvent<Job>),

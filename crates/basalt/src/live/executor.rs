@@ -32,7 +32,7 @@ pub enum ExecuteError {
         target: Target,
         /// What the server said.
         #[source]
-        source: kube::Error,
+        source: Box<kube::Error>,
     },
     /// The request could not be formed; an object's name or namespace is no part of a URL.
     #[error("the request for {target:?} cannot be formed")]
@@ -241,7 +241,10 @@ impl Executor {
             Err(kube::Error::Api(status)) if status.is_already_exists() => self.count_event(&target, &now).await,
             // An event is a courtesy: a namespace that is going away takes none, and that harms nobody.
             Err(kube::Error::Api(status)) if status.code == 404 || status.is_forbidden() => Ok(()),
-            Err(source) => Err(ExecuteError::Refused { target, source }),
+            Err(source) => Err(ExecuteError::Refused {
+                target,
+                source: Box::new(source),
+            }),
         }
     }
 
@@ -276,7 +279,7 @@ fn already_exists_is_done(
         Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(None),
         Err(source) => Err(ExecuteError::Refused {
             target: target.clone(),
-            source,
+            source: Box::new(source),
         }),
     }
 }
@@ -297,7 +300,7 @@ fn gone_is_done(
         }),
         Err(source) => Err(ExecuteError::Refused {
             target: target.clone(),
-            source,
+            source: Box::new(source),
         }),
     }
 }

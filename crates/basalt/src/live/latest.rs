@@ -60,9 +60,9 @@ impl Latest {
                 .await;
             if !failed.is_empty() {
                 tokio::time::sleep(RETRY_PAUSE).await;
-                failed
-                    .into_iter()
-                    .for_each(|(target, change)| self.put_back(target, change));
+                for (target, change) in failed {
+                    self.put_back(target, change);
+                }
             }
         }
     }
@@ -72,14 +72,10 @@ impl Latest {
 async fn send(executor: Executor, target: Target, change: Change) -> Option<(Target, Change)> {
     let (_, failure) = executor.run(vec![change.clone()]).await;
     match failure {
-        None => None,
         // Another incarnation or version: whoever decided will decide again when the watch shows it.
-        Some(ExecuteError::Outdated { .. }) => None,
-        Some(ExecuteError::Refused {
-            source: kube::Error::Api(status),
-            ..
-        }) if status.code < 500 && status.code != 429 => {
-            tracing::warn!(object = ?target, message = status.message, "status refused");
+        None | Some(ExecuteError::Outdated { .. }) => None,
+        Some(ExecuteError::Refused { source, .. }) if is_final(&source) => {
+            tracing::warn!(object = ?target, error = &source as &dyn std::error::Error, "status refused");
             None
         }
         Some(error) => {
@@ -90,4 +86,9 @@ async fn send(executor: Executor, target: Target, change: Change) -> Option<(Tar
             Some((target, change))
         }
     }
+}
+
+/// Whether trying again would get the same answer.
+fn is_final(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code < 500 && status.code != 429)
 }

@@ -165,7 +165,7 @@ impl Scheduler {
                 |pod: &slim::Pod| Event::Pod(PodFacts::from(pod)),
                 |key, uid| Event::PodGone {
                     key: key.to_string().into(),
-                    uid: Some(uid.into()),
+                    uid: Some(uid),
                 },
             ),
             News::PodGroup(event) => {
@@ -192,9 +192,9 @@ impl Scheduler {
                 |key, _| Event::PriorityClassGone { name: key.name.into() },
             ),
             News::NotBound(binds) => {
-                binds
-                    .iter()
-                    .for_each(|bind| self.engine.bind_failed(&bind.pod, &bind.uid));
+                for bind in binds {
+                    self.engine.bind_failed(&bind.pod, &bind.uid);
+                }
                 None
             }
         };

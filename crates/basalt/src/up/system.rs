@@ -193,7 +193,8 @@ impl System {
     /// A client over TLS with the written kubeconfig, as any outside program has.
     pub async fn outside_client(&self) -> anyhow::Result<Client> {
         let kubeconfig = kube::config::Kubeconfig::read_from(&self.options.kubeconfig)?;
-        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await?;
+        let config =
+            kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default()).await?;
         Ok(Client::try_from(config)?)
     }
 

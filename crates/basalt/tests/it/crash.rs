@@ -51,7 +51,7 @@ async fn write_maps(client: Client, writer: usize, mut counter: u64, shared: Sha
             ledger.in_flight.insert(name.clone(), counter);
             ledger.maps.get(&name).cloned()
         };
-        let delete = counter % 7 == 0;
+        let delete = counter.is_multiple_of(7);
         let outcome = match known {
             Some(Acknowledged::Written { .. }) if delete => api
                 .delete(&name, &DeleteParams::default())

@@ -10,8 +10,6 @@ pub(crate) struct Server {
     child: Child,
     /// Its data folder.
     pub(crate) data: PathBuf,
-    /// Time from spawn to the line that says it is ready.
-    pub(crate) ready_after: Duration,
 }
 
 impl Server {
@@ -22,7 +20,6 @@ impl Server {
 
     /// The same on a given address.
     pub(crate) fn start_on(listen: &str, data: &Path, arguments: &[&str]) -> Self {
-        let begun = Instant::now();
         let mut child = Command::new(env!("CARGO_BIN_EXE_basalt"))
             .args(["up", "--listen", listen, "--data"])
             .arg(data)
@@ -39,7 +36,6 @@ impl Server {
         Self {
             child,
             data: data.to_owned(),
-            ready_after: begun.elapsed(),
         }
     }
 

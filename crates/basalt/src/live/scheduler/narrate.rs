@@ -87,8 +87,16 @@ impl Narrator {
     pub(super) fn tell(&mut self, plan: &Plan, now: Timestamp) {
         let mut drafts: BTreeMap<&str, PodGroupStatus> = BTreeMap::new();
         for transaction in &plan.transactions {
-            if let (Some(status), Some(phase)) = (self.draft(&mut drafts, &transaction.pod_group), transaction.phase) {
+            let Some(status) = self.draft(&mut drafts, &transaction.pod_group) else {
+                continue;
+            };
+            if let Some(phase) = transaction.phase {
                 status.phase = Some(phase_word(phase));
+            }
+            if let Some(tally) = transaction.tally {
+                status.running = count(tally.running);
+                status.succeeded = count(tally.succeeded);
+                status.failed = count(tally.failed);
             }
         }
         let before = std::mem::replace(&mut self.waiting, Arc::clone(&plan.waiting));
@@ -170,7 +178,7 @@ impl Narrator {
             {
                 allocated.insert(name, serde_json::Value::Null);
             }
-            for (name, amount) in queue.allocated.iter() {
+            for (name, amount) in &queue.allocated {
                 allocated.insert(name, json!(basalt_engine::facts::quantity(name, *amount)));
             }
             let target = Target::new(API_VERSION, "Queue", "", &queue.name);
@@ -194,6 +202,10 @@ fn phase_word(phase: Phase) -> PodGroupPhase {
         Phase::Unknown => PodGroupPhase::Unknown,
         Phase::Completed => PodGroupPhase::Completed,
     }
+}
+
+fn count(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
 }
 
 fn sentence(reasons: &[Reason]) -> String {
@@ -230,7 +242,7 @@ fn give_reasons(status: &mut PodGroupStatus, reasons: &[Reason], now: Timestamp)
         .conditions
         .retain(|condition| condition.condition_type != condition_type);
     for condition in &mut status.conditions {
-        condition.status = "False".to_owned();
+        "False".clone_into(&mut condition.status);
     }
     status.conditions.push(PodGroupCondition {
         condition_type: condition_type.to_owned(),
