@@ -8,7 +8,7 @@ use super::{task_min, total};
 use crate::read::{absent_or_zero, at, set, text};
 use crate::request::Operation;
 
-const RETRIES: i64 = 3;
+pub(super) const RETRIES: i64 = 3;
 
 /// Fills in what the user left out.
 pub(crate) fn default(operation: Operation, job: &mut Value) {
@@ -38,9 +38,6 @@ pub(crate) fn default(operation: Operation, job: &mut Value) {
 fn default_task(index: usize, task: &mut Value) {
     if text(task, "/name").is_empty() {
         set(task, "", "name", json!(format!("default{index}")));
-    }
-    if absent_or_zero(task, "/maxRetry") {
-        set(task, "", "maxRetry", json!(RETRIES));
     }
     let host_network = at(task, "/template/spec/hostNetwork").as_bool() == Some(true);
     if host_network && text(task, "/template/spec/dnsPolicy").is_empty() {

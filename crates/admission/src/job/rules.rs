@@ -237,6 +237,17 @@ fn fixed_part(job: &Value) -> Value {
         spec.remove("minAvailable");
         spec.remove("priorityClassName");
         each_map(spec.get_mut("tasks"), &["replicas", "minAvailable"]);
+        // Volcano writes its default into the object; we leave it out, so that a re-applied list of tasks is the same.
+        for task in spec
+            .get_mut("tasks")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
+            if at(task, "/maxRetry").as_i64() == Some(super::default::RETRIES) {
+                task.as_object_mut().map(|task| task.remove("maxRetry"));
+            }
+        }
         let claims = spec.get_mut("volumes").and_then(Value::as_array_mut);
         for volume in claims
             .into_iter()

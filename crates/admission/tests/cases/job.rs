@@ -62,7 +62,7 @@ fn defaults_are_those_of_volcano_except_a_tasks_minimum() {
             "queue": "default", "schedulerName": "volcano", "maxRetry": 3, "minAvailable": 2,
             "plugins": {"mpi": [], "ssh": [], "svc": []},
             "tasks": [{
-                "name": "default0", "replicas": 2, "maxRetry": 3,
+                "name": "default0", "replicas": 2,
                 "template": {"spec": {"hostNetwork": true, "dnsPolicy": "ClusterFirstWithHostNet"}},
             }],
         })

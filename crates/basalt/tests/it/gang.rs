@@ -133,7 +133,7 @@ fn one_folder_has_one_server_and_foreign_folders_are_left_alone() {
     let foreign = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(foreign.path().join("thesis.txt"), "do not touch").expect("a file");
     let text = refused(foreign.path());
-    assert!(text.contains("not a basalt data folder"), "{text}");
+    assert!(text.contains("is not a Basalt store"), "{text}");
     let left: Vec<_> = std::fs::read_dir(foreign.path())
         .expect("a folder")
         .map(|e| e.expect("an entry").file_name())

@@ -181,7 +181,7 @@ impl Place<'_> {
             "create" => ("post", "post", Some(body(self.name)), self.name, write()),
             "deletecollection" => ("delete", "deletecollection", None, STATUS, Vec::new()),
             "update" => ("put", "put", Some(body(self.name)), self.name, write()),
-            "patch" => ("patch", "patch", Some(patch_body()), self.name, write()),
+            "patch" => ("patch", "patch", Some(patch_body(self.resource)), self.name, write()),
             "delete" => ("delete", "delete", Some(body(DELETE_OPTIONS)), STATUS, Vec::new()),
             _ => ("get", "get", None, self.name, Vec::new()),
         };
@@ -218,14 +218,15 @@ fn json_body(schema: &Value) -> Value {
     json!({ "required": true, "content": { "application/json": { "schema": schema } } })
 }
 
-fn patch_body() -> Value {
-    let schema = json!({ "schema": { "type": "object" } });
-    json!({ "required": true, "content": {
-        "application/apply-patch+yaml": schema,
-        "application/json-patch+json": schema,
-        "application/merge-patch+json": schema,
-        "application/strategic-merge-patch+json": schema,
-    } })
+/// Strategic merge is for built-in kinds: kubectl reads from here which patch it may send.
+fn patch_body(resource: &ResourceDoc) -> Value {
+    let mut types = vec!["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
+    if resource.schema.is_none() {
+        types.push("application/strategic-merge-patch+json");
+    }
+    let content: Map<String, Value> =
+        types.into_iter().map(|name| (name.to_owned(), json!({ "schema": { "type": "object" } }))).collect();
+    json!({ "required": true, "content": content })
 }
 
 fn add_paths(paths: &mut Map<String, Value>, base: &str, place: &Place<'_>) {
