@@ -220,12 +220,18 @@ fn json_body(schema: &Value) -> Value {
 
 /// Strategic merge is for built-in kinds: kubectl reads from here which patch it may send.
 fn patch_body(resource: &ResourceDoc) -> Value {
-    let mut types = vec!["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
+    let mut types = vec![
+        "application/apply-patch+yaml",
+        "application/json-patch+json",
+        "application/merge-patch+json",
+    ];
     if resource.schema.is_none() {
         types.push("application/strategic-merge-patch+json");
     }
-    let content: Map<String, Value> =
-        types.into_iter().map(|name| (name.to_owned(), json!({ "schema": { "type": "object" } }))).collect();
+    let content: Map<String, Value> = types
+        .into_iter()
+        .map(|name| (name.to_owned(), json!({ "schema": { "type": "object" } })))
+        .collect();
     json!({ "required": true, "content": content })
 }
 
