@@ -1,6 +1,7 @@
-//! Chores of the workspace: `cargo xtask gen [--check]` and `cargo xtask tidy`.
+//! Chores of the workspace: `cargo xtask gen [--check]`, `cargo xtask tidy`, `cargo xtask long`.
 
 mod generate;
+mod long;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -15,8 +16,9 @@ fn main() -> ExitCode {
         ["gen"] => generate::write(&root()),
         ["gen", "--check"] => report(generate::stale(&root())),
         ["tidy"] => report(tidy::check(&root())),
+        ["long"] => long::run(&root()),
         _ => {
-            eprintln!("usage: cargo xtask gen [--check] | tidy");
+            eprintln!("usage: cargo xtask gen [--check] | tidy | long");
             return ExitCode::from(2);
         }
     };

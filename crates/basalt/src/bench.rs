@@ -1,20 +1,42 @@
 //! `basalt bench`: each figure beside its limit or its peer, measured in the same run.
 
+pub mod gang;
+pub mod get;
+pub mod hold;
 mod measure;
 pub mod store;
+
+use anyhow::Context;
 
 /// What to measure.
 #[derive(Debug, clap::Subcommand)]
 pub enum Bench {
-    /// Durable writes per second at several numbers of concurrent writers.
+    /// Durable writes per second at several numbers of concurrent writers
     Store(store::Args),
+    /// Time from creating a Job to its gang being Running
+    Gang(gang::GangOptions),
+    /// In-process reads per second on one core
+    Get(get::GetOptions),
+    /// A whole cluster in one process: memory, the time of a list, the time of a restart
+    Hold(hold::HoldOptions),
 }
 
 impl Bench {
     /// Measures, and prints the result.
-    pub async fn run(self) -> anyhow::Result<()> {
-        match self {
-            Self::Store(args) => store::run(args).await,
-        }
+    pub fn run(self) -> anyhow::Result<()> {
+        // Reads are measured on one core; everything else has the machine.
+        let mut builder = match self {
+            Self::Get(_) => tokio::runtime::Builder::new_current_thread(),
+            _ => tokio::runtime::Builder::new_multi_thread(),
+        };
+        let runtime = builder.enable_all().build().context("starting the async runtime")?;
+        runtime.block_on(async {
+            match self {
+                Self::Store(options) => store::run(options).await,
+                Self::Gang(options) => gang::run(options).await,
+                Self::Get(options) => get::run(options).await,
+                Self::Hold(options) => hold::run(options).await,
+            }
+        })
     }
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::bench::Bench;
 use crate::up::UpOptions;
 
 /// Batch scheduling for Kubernetes: queues, gangs, reservations; embedded or on any cluster.
@@ -39,6 +40,9 @@ struct Cli {
 enum Command {
     /// Run the whole system on this machine: API server, scheduler, controllers, nodes
     Up(Box<UpOptions>),
+    /// Measure this machine: durable writes, gangs, reads, size
+    #[command(subcommand)]
+    Bench(Bench),
     /// Volcano's command line: queues and jobs
     #[command(disable_help_flag = true)]
     Vcctl {
@@ -63,6 +67,7 @@ pub fn main() -> ExitCode {
     }
     match cli.command {
         Command::Up(options) => report(crate::up::main(*options)),
+        Command::Bench(bench) => report(bench.run()),
         Command::Vcctl { args } => basalt_vcctl::run(std::iter::once(OsString::from("vcctl")).chain(args)),
         Command::Completion { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "basalt", &mut std::io::stdout());

@@ -13,7 +13,9 @@ use crate::up::{System, SystemOptions};
 
 /// Time from creating a Job to its gang being Running, over TLS, with a store on disk.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  basalt bench gang --pods 8 --runs 50\n  basalt bench gang --pods 1 --nodes 1000 -o json")]
+#[command(
+    after_help = "Examples:\n  basalt bench gang --pods 8 --runs 50\n  basalt bench gang --pods 1 --nodes 1000 -o json"
+)]
 pub struct GangOptions {
     /// Pods of the gang
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -29,7 +31,7 @@ pub struct GangOptions {
     output: String,
 }
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What one run took, in milliseconds.
 struct Run {
@@ -68,16 +70,22 @@ pub(super) fn manifest(name: &str, pods: u32) -> anyhow::Result<DynamicObject> {
 }
 
 async fn one(client: &Client, name: &str, pods: u32) -> anyhow::Result<Run> {
-    let pod_api: Api<DynamicObject> =
-        Api::default_namespaced_with(client.clone(), &ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod")));
+    let pod_api: Api<DynamicObject> = Api::default_namespaced_with(
+        client.clone(),
+        &ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod")),
+    );
     let parameters = WatchParams::default().labels(&format!("volcano.sh/job-name={name}"));
     let mut watch = Box::pin(pod_api.watch(&parameters, "0").await?);
     let begun = Instant::now();
-    jobs(client).create(&PostParams::default(), &manifest(name, pods)?).await?;
+    jobs(client)
+        .create(&PostParams::default(), &manifest(name, pods)?)
+        .await?;
     let (mut bound, mut running) = (std::collections::BTreeSet::new(), std::collections::BTreeSet::new());
     let mut bound_ms = 0.0;
     while running.len() < pods as usize {
-        let event = tokio::time::timeout(PATIENCE, watch.try_next()).await.context("the gang did not start")??;
+        let event = tokio::time::timeout(PATIENCE, watch.try_next())
+            .await
+            .context("the gang did not start")??;
         let Some(WatchEvent::Added(pod) | WatchEvent::Modified(pod)) = event else {
             ensure!(event.is_some(), "the watch ended early");
             continue;
@@ -103,7 +111,12 @@ fn print(options: &GangOptions, runs: &[Run]) {
     let column = |pick: fn(&Run) -> f64| {
         let mut values: Vec<f64> = runs.iter().map(pick).collect();
         values.sort_by(f64::total_cmp);
-        let at = |share: f64| values.get(((values.len() - 1) as f64 * share).round() as usize).copied().unwrap_or_default();
+        let at = |share: f64| {
+            values
+                .get(((values.len() - 1) as f64 * share).round() as usize)
+                .copied()
+                .unwrap_or_default()
+        };
         (at(0.5), at(0.99))
     };
     let ((bound_p50, bound_p99), (running_p50, running_p99)) = (column(|r| r.bound_ms), column(|r| r.running_ms));
@@ -115,7 +128,10 @@ fn print(options: &GangOptions, runs: &[Run]) {
         println!("{report:#}");
         return;
     }
-    println!("gang of {} pods on {} nodes, {} runs, create over TLS → all pods", options.pods, options.nodes, options.runs);
+    println!(
+        "gang of {} pods on {} nodes, {} runs, create over TLS → all pods",
+        options.pods, options.nodes, options.runs
+    );
     println!("{:<10} {:>10} {:>10}", "", "p50 ms", "p99 ms");
     println!("{:<10} {bound_p50:>10.1} {bound_p99:>10.1}", "bound");
     println!("{:<10} {running_p50:>10.1} {running_p99:>10.1}", "running");

@@ -15,7 +15,9 @@ use crate::up::{System, SystemOptions};
 
 /// Nodes and running pods in one process: memory, the time of a list, the time of a restart.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  basalt bench hold --nodes 10000 --jobs 1000 --pods-per-job 100\n  basalt bench hold --nodes 100 --jobs 10 -o json")]
+#[command(
+    after_help = "Examples:\n  basalt bench hold --nodes 10000 --jobs 1000 --pods-per-job 100\n  basalt bench hold --nodes 100 --jobs 10 -o json"
+)]
 pub struct HoldOptions {
     /// Fake nodes of 16 cores
     #[arg(long, default_value_t = 10_000)]
@@ -66,9 +68,15 @@ pub async fn run(options: HoldOptions) -> anyhow::Result<()> {
         println!("{report:#}");
         return Ok(());
     }
-    println!("{} nodes, {pods} pods in {} jobs, one process, store on disk", options.nodes, options.jobs);
+    println!(
+        "{} nodes, {pods} pods in {} jobs, one process, store on disk",
+        options.nodes, options.jobs
+    );
     println!("  nodes created and served      {nodes_s:>9.2} s");
-    println!("  jobs submitted, all running   {running_s:>9.2} s   {:.0} pods/s", pods as f64 / running_s);
+    println!(
+        "  jobs submitted, all running   {running_s:>9.2} s   {:.0} pods/s",
+        pods as f64 / running_s
+    );
     println!("  memory held                   {held_mb:>9.0} MB");
     println!("  list of all pods              {list_s:>9.2} s   {listed_mb:.0} MB");
     println!("  memory, highest               {peak_mb:>9.0} MB");
@@ -102,7 +110,10 @@ async fn wait_until_running(client: &Client, pods: u64, patience: Duration) -> a
         if running >= pods {
             return Ok(());
         }
-        ensure!(begun.elapsed() < patience, "only {running} of {pods} pods run after {patience:?}");
+        ensure!(
+            begun.elapsed() < patience,
+            "only {running} of {pods} pods run after {patience:?}"
+        );
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
@@ -111,7 +122,10 @@ async fn wait_until_running(client: &Client, pods: u64, patience: Duration) -> a
 async fn count(client: &Client, selector: &str) -> anyhow::Result<u64> {
     let path = format!("/api/v1/pods?limit=1&fieldSelector={selector}");
     let request = http::Request::get(path)
-        .header("accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+        .header(
+            "accept",
+            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+        )
         .body(Vec::new())?;
     let list: serde_json::Value = client.request(request).await?;
     let page = list["items"].as_array().map_or(0, |items| items.len() as u64);
@@ -120,7 +134,11 @@ async fn count(client: &Client, selector: &str) -> anyhow::Result<u64> {
 
 /// Reads the list of all pods as a stream; returns its size.
 async fn list_pods(client: &Client) -> anyhow::Result<u64> {
-    let mut body = Box::pin(client.request_stream(http::Request::get("/api/v1/pods").body(Vec::new())?).await?);
+    let mut body = Box::pin(
+        client
+            .request_stream(http::Request::get("/api/v1/pods").body(Vec::new())?)
+            .await?,
+    );
     let mut buffer = vec![0; 1 << 16];
     let mut total = 0;
     loop {
@@ -134,6 +152,13 @@ async fn list_pods(client: &Client) -> anyhow::Result<u64> {
 /// A figure of this process's memory from the kernel, in MB.
 fn memory_mb(line: &str) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kilobytes = status.lines().find_map(|text| text.strip_prefix(line)?.trim().strip_suffix("kB")?.trim().parse::<f64>().ok());
+    let kilobytes = status.lines().find_map(|text| {
+        text.strip_prefix(line)?
+            .trim()
+            .strip_suffix("kB")?
+            .trim()
+            .parse::<f64>()
+            .ok()
+    });
     kilobytes.unwrap_or_default() * 1024.0 / 1e6
 }

@@ -1,0 +1,66 @@
+//! The long runs, whole: CI does a short slice of each.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+/// One run: what it is called, its environment, the arguments of cargo.
+struct Run {
+    name: &'static str,
+    environment: &'static [(&'static str, &'static str)],
+    cargo: &'static [&'static str],
+}
+
+const RUNS: &[Run] = &[
+    Run {
+        name: "200 kills of the real server under load",
+        environment: &[("BASALT_CRASH_KILLS", "200")],
+        cargo: &[
+            "test",
+            "--release",
+            "-p",
+            "basalt",
+            "--test",
+            "it",
+            "--",
+            "crash",
+            "--nocapture",
+        ],
+    },
+    Run {
+        name: "property tests, 20,000 cases each",
+        environment: &[("PROPTEST_CASES", "20000")],
+        cargo: &[
+            "test",
+            "--release",
+            "-p",
+            "basalt-engine",
+            "-p",
+            "basalt-api",
+            "-p",
+            "basalt-admission",
+            "-p",
+            "basalt-audit",
+            "-p",
+            "basalt-controllers",
+            "-p",
+            "basalt-apiserver",
+        ],
+    },
+];
+
+/// Runs everything; stops at the first failure.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    for run in RUNS {
+        println!("== {}", run.name);
+        let status = Command::new(env!("CARGO"))
+            .args(run.cargo)
+            .envs(run.environment.iter().copied())
+            .current_dir(root)
+            .status()
+            .context("starting cargo")?;
+        ensure!(status.success(), "{} failed", run.name);
+    }
+    Ok(())
+}
