@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
+use basalt_engine::facts::{NodeFacts, PodFacts, PodGroupFacts};
 use basalt_engine::generate::Workload;
-use basalt_engine::{Conf, Engine, Options};
+use basalt_engine::{Conf, Engine, Event, Options};
 
 const CONF: &str = "
 actions: enqueue, allocate, backfill
@@ -31,6 +32,64 @@ fn measure(name: &str, workload: Workload) {
     let median = times[times.len() / 2];
     let rate = bound as f64 / median * 1e3;
     println!("{name:<28} fill {filled_ms:>8.1} ms  decide {median:>8.2} ms  bound {bound:>8}  {rate:>10.0} pods/s");
+}
+
+/// A full cluster with a long backlog, and one more gang for which there is room.
+fn measure_backlog(workload: Workload) {
+    let mut engine = Engine::new(Conf::parse(CONF).expect("a configuration"), Options::default());
+    workload.events().for_each(|event| engine.apply(&event));
+    let bound = engine.cycle(0, 0).binds().count();
+    let waiting = workload.jobs * workload.pods_per_job - bound;
+    let small = Workload {
+        nodes: 0,
+        jobs: 1,
+        pods_per_job: 100,
+        ..workload
+    };
+    let mut times = Vec::new();
+    for round in 0..20 {
+        for event in small.events() {
+            engine.apply(&renamed(event, round));
+        }
+        engine.apply(&Event::Node(room(round)));
+        let start = Instant::now();
+        let plan = engine.cycle(0, 0);
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+        assert!(plan.binds().count() >= 100, "the new gang goes first");
+    }
+    times.sort_by(f64::total_cmp);
+    println!(
+        "one 100-pod gang, {waiting} pods waiting: median {:.2} ms, worst {:.2} ms",
+        times[10], times[19]
+    );
+}
+
+/// A node with room for 100 pods and a half.
+fn room(round: usize) -> NodeFacts {
+    let of = |name: &str, amount: i64| (name.into(), amount);
+    NodeFacts {
+        name: format!("extra-{round}").into(),
+        allocatable: [of("cpu", 150_000), of("memory", 1 << 40), of("pods", 1000)].into(),
+        ..Default::default()
+    }
+}
+
+/// The small gang under another name, with a priority above all others.
+fn renamed(event: Event, round: usize) -> Event {
+    match event {
+        Event::PodGroup(group) => Event::PodGroup(PodGroupFacts {
+            key: format!("bench/new-{round}").into(),
+            created_ms: -1,
+            ..group
+        }),
+        Event::Pod(pod) => Event::Pod(PodFacts {
+            key: format!("{}-new-{round}", pod.key).into(),
+            uid: format!("{}-{round}", pod.uid).into(),
+            group: Some(format!("bench/new-{round}").into()),
+            ..pod
+        }),
+        other => other,
+    }
 }
 
 fn main() {
@@ -69,6 +128,14 @@ fn main() {
         depth: 3,
     };
     measure("10k nodes, 1000×100, 50 cl", large);
+    measure_backlog(Workload {
+        nodes: 1000,
+        jobs: 1200,
+        pods_per_job: 100,
+        classes: 50,
+        queues: 1,
+        depth: 1,
+    });
     if std::env::args().any(|arg| arg == "--huge") {
         measure(
             "100k nodes, 10000×100",

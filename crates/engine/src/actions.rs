@@ -114,18 +114,20 @@ impl Cycle<'_> {
             .push(job, |&a, &b| self.hooks.job_order(self.state, a, b));
     }
 
-    /// Pending pods of a job that are free to be placed, in order.
+    /// Whether a pod waits, is free to be placed, and is (or is not) best-effort.
+    fn is_free(&self, task: TaskId, best_effort: bool) -> bool {
+        let record = &self.state.model.tasks[task];
+        let class = &self.state.model.classes[record.class];
+        self.state.ledger.status(task) == Status::Pending
+            && !record.gated
+            && class.best_effort == best_effort
+            && class.key.constraints.unsupported.is_empty()
+    }
+
+    /// The pods of a job that are free to be placed, in order.
     fn pending(&self, job: JobId, best_effort: bool) -> Vec<TaskId> {
-        let State { model, ledger, .. } = &*self.state;
-        let free = |&task: &TaskId| {
-            let record = &model.tasks[task];
-            let class = &model.classes[record.class];
-            ledger.status(task) == Status::Pending
-                && !record.gated
-                && class.best_effort == best_effort
-                && class.key.constraints.unsupported.is_empty()
-        };
-        let mut tasks: Vec<TaskId> = model.jobs[job].tasks.iter().copied().filter(free).collect();
+        let tasks = self.state.model.jobs[job].tasks.iter().copied();
+        let mut tasks: Vec<TaskId> = tasks.filter(|&task| self.is_free(task, best_effort)).collect();
         tasks.sort_by(|&a, &b| self.hooks.task_order(self.state, a, b));
         tasks
     }

@@ -47,17 +47,39 @@ impl Candidates {
         }
     }
 
-    /// The best node for a pod of this class: idle room before future room, then the score, then the order of nodes.
-    pub(crate) fn best(&mut self, state: &State, hooks: &Hooks, class: ClassId) -> Option<(NodeId, Fit)> {
+    /// The tree of a class, up to date.
+    fn tree(&mut self, state: &State, hooks: &Hooks, class: ClassId) -> Option<&mut Tree> {
         if self.trees.len() < state.model.classes.slots() {
             self.trees.resize_with(state.model.classes.slots(), || None);
         }
         let tree = self.trees.get_mut(class.index())?.get_or_insert_with(Box::default);
         tree.sync(state, hooks, class);
+        Some(tree)
+    }
+
+    /// How many pods of this class find room, now or in future, if no other pods come.
+    pub(crate) fn slots(&mut self, state: &State, hooks: &Hooks, class: ClassId) -> u64 {
+        self.tree(state, hooks, class)
+            .map_or(0, |tree| tree.count_slots(state, class))
+    }
+
+    /// The best node for a pod of this class: idle room before future room, then the score, then the order of nodes.
+    pub(crate) fn best(&mut self, state: &State, hooks: &Hooks, class: ClassId) -> Option<(NodeId, Fit)> {
+        let tree = self.tree(state, hooks, class)?;
         let (rank, worth) = tree.best()?;
         let fit = if worth >> 62 == 2 { Fit::Idle } else { Fit::Future };
         Some((state.by_rank[rank], fit))
     }
+}
+
+/// How many pods of a class the nodes have room for, each node for itself. Kept only for classes that are asked about.
+#[derive(Clone, Debug, Default)]
+struct Slots {
+    /// As in [`Tree`].
+    order_version: u64,
+    read: u64,
+    by_node: Vec<u32>,
+    total: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -72,6 +94,7 @@ struct Tree {
     worths: Vec<u64>,
     /// By node: the class's constraints allow it. Changes only with the node's facts.
     admits: Vec<bool>,
+    slots: Slots,
 }
 
 impl Tree {
@@ -137,6 +160,37 @@ impl Tree {
             Fit::Future
         };
         worth(fit, hooks.score(state, class, node))
+    }
+
+    /// Brings the slots up to date; the tree is so already.
+    fn count_slots(&mut self, state: &State, class: ClassId) -> u64 {
+        let journal = &state.ledger.journal;
+        let request = state.model.classes.request(class);
+        let Tree { admits, slots, .. } = self;
+        let room = |node: NodeId| match admits[node.index()] {
+            true => state.ledger.future().times(node.index(), request),
+            false => 0,
+        };
+        let fresh = slots.order_version == state.order_version;
+        match if fresh { journal.since(slots.read) } else { None } {
+            None => {
+                slots.by_node.clear();
+                slots.by_node.resize(state.model.nodes.slots(), 0);
+                for &node in state.nodes_in_order() {
+                    slots.by_node[node.index()] = room(node);
+                }
+                slots.total = slots.by_node.iter().map(|&count| u64::from(count)).sum();
+            }
+            Some(touched) => {
+                for (node, _) in touched.filter(|&(node, _)| state.model.nodes[node].present) {
+                    let before = std::mem::replace(&mut slots.by_node[node.index()], room(node));
+                    slots.total = slots.total - u64::from(before) + u64::from(slots.by_node[node.index()]);
+                }
+            }
+        }
+        slots.order_version = state.order_version;
+        slots.read = journal.end();
+        slots.total
     }
 
     fn raise(&mut self, leaf: usize, worth: u64) {

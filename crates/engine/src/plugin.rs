@@ -133,6 +133,10 @@ pub trait Plugin: Send + Sync {
     fn job_ready(&self, _state: &State, _job: JobId) -> bool {
         true
     }
+    /// How many more pods the job needs at least before it can be ready. Asked with [`Hook::JobReady`].
+    fn job_lacks(&self, _state: &State, _job: JobId) -> u32 {
+        0
+    }
     /// Whether the job has what it needs, pipelined pods included.
     fn job_pipelined(&self, _state: &State, _job: JobId) -> Vote {
         Vote::Abstain
@@ -282,6 +286,14 @@ impl Hooks {
     pub fn job_ready(&self, state: &State, job: JobId) -> bool {
         self.answers(Hook::JobReady)
             .all(|(_, plugin)| plugin.job_ready(state, job))
+    }
+
+    /// How many more pods the job needs at least: the largest answer.
+    pub fn job_lacks(&self, state: &State, job: JobId) -> u32 {
+        self.answers(Hook::JobReady)
+            .map(|(_, plugin)| plugin.job_lacks(state, job))
+            .max()
+            .unwrap_or(0)
     }
 
     /// A vote: will the job have what it needs?

@@ -218,6 +218,13 @@ impl Columns {
         amounts.0.iter().all(|&(dim, amount)| amount <= self.get(row, dim))
     }
 
+    /// How often these amounts fit into a row.
+    pub fn times(&self, row: usize, amounts: &Amounts) -> u32 {
+        let times = |&(dim, amount): &(DimId, i64)| self.get(row, dim).max(0) / amount.max(1);
+        let least = amounts.0.iter().map(times).min().unwrap_or(0);
+        u32::try_from(least).unwrap_or(u32::MAX)
+    }
+
     /// Sets a whole row to zero.
     pub fn clear_row(&mut self, row: usize) {
         for column in &mut self.columns {

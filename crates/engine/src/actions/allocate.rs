@@ -6,13 +6,16 @@ use smallvec::SmallVec;
 use super::{Attempt, Cycle};
 use crate::facts::Phase;
 use crate::ledger::Status;
-use crate::model::{JobId, TaskId};
+use crate::model::{ClassId, JobId, TaskId};
 
 /// The pods of a job that are still to be tried in this cycle.
 struct Worksheet {
     tasks: Vec<TaskId>,
     next: usize,
 }
+
+/// Jobs with more shapes of pods than this are not looked at beforehand.
+const CENSUS_MAX: usize = 16;
 
 impl Cycle<'_> {
     /// The best queue's best job gets one turn, then the queues are looked at again, until nobody has anything left to
@@ -33,11 +36,18 @@ impl Cycle<'_> {
             let Some(job) = self.next_job(&mut line, queue) else {
                 continue;
             };
-            let mut sheet = sheets.remove(&job).unwrap_or_else(|| Worksheet {
-                tasks: self.pending(job, false),
-                next: 0,
-            });
-            if self.turn(job, &mut sheet) && sheet.next < sheet.tasks.len() {
+            let sheet = match sheets.remove(&job) {
+                Some(sheet) => Some(sheet),
+                None if self.is_hopeless(job) => None,
+                None => Some(Worksheet {
+                    tasks: self.pending(job, false),
+                    next: 0,
+                }),
+            };
+            if let Some(mut sheet) = sheet
+                && self.turn(job, &mut sheet)
+                && sheet.next < sheet.tasks.len()
+            {
                 sheets.insert(job, sheet);
                 self.requeue_job(&mut line, queue, job);
             }
@@ -45,6 +55,53 @@ impl Cycle<'_> {
                 self.requeue(&mut line, queue);
             }
         }
+    }
+
+    /// A cheap look before the attempt: in this cycle a class was found short, and the job needs more pods of that
+    /// class than there is room for. (The first job that runs into a shortage makes the attempt, so that reasons have
+    /// the numbers of a real one.)
+    fn is_hopeless(&mut self, job: JobId) -> bool {
+        if self.shortages.is_empty() {
+            return false;
+        }
+        let mut census: SmallVec<[(ClassId, u64); 4]> = SmallVec::new();
+        let mut all = 0_u64;
+        for &task in &self.state.model.jobs[job].tasks {
+            if !self.is_free(task, false) {
+                continue;
+            }
+            all += 1;
+            let class = self.state.model.tasks[task].class;
+            if let Some((_, count)) = census.iter_mut().find(|(known, _)| *known == class) {
+                *count += 1;
+            } else if census.len() < CENSUS_MAX {
+                census.push((class, 1));
+            } else {
+                return false;
+            }
+        }
+        let lacks = u64::from(self.hooks.job_lacks(self.state, job)).max(1);
+        for (class, count) in census {
+            let needed = lacks.saturating_sub(all - count);
+            if needed == 0 || !self.shortages.contains_key(&class) {
+                continue;
+            }
+            let slots = self.candidates.slots(self.state, self.hooks, class);
+            if slots < needed {
+                let placed = self.state.ledger.counts(job).ready().saturating_add(slots as u32);
+                let failed = std::iter::once(class).collect();
+                self.attempts.insert(
+                    job,
+                    Attempt {
+                        placed,
+                        pipelined: false,
+                        failed,
+                    },
+                );
+                return true;
+            }
+        }
+        false
     }
 
     /// Without the enqueue action every group is let in.

@@ -64,6 +64,12 @@ impl Plugin for Gang {
         ready(state, job)
     }
 
+    fn job_lacks(&self, state: &State, job: JobId) -> u32 {
+        let counts = state.ledger.counts(job);
+        let have = counts.ready() + counts.pending_best_effort;
+        state.model.jobs[job].min_member.saturating_sub(have)
+    }
+
     fn job_pipelined(&self, state: &State, job: JobId) -> Vote {
         let pipelined = |counts: &Counts| counts.ready() + counts.pending_best_effort + counts.of(Status::Pipelined);
         if reaches(state, job, pipelined) {

@@ -89,6 +89,20 @@ fn best_by_scan(state: &State, hooks: &Hooks, class: ClassId) -> Option<NodeId> 
     best.map(|(_, _, node)| node)
 }
 
+/// How many pods fit, by taking them away one by one.
+fn slots_by_trying(state: &State, class: ClassId) -> u64 {
+    let request = state.model.classes.request(class);
+    let mut future = state.ledger.future().clone();
+    let mut slots = 0;
+    for &node in state.nodes_in_order() {
+        while future.fits(node.index(), request) {
+            future.sub(node.index(), request);
+            slots += 1;
+        }
+    }
+    slots
+}
+
 fn apply(state: &mut State, step: &Step) {
     match *step {
         Step::Set { task, status, node } => {
@@ -131,6 +145,7 @@ proptest! {
             for class in (0..state.model.classes.slots()).map(ClassId::from_index) {
                 let best = candidates.best(&state, &hooks, class).map(|(node, _)| node);
                 prop_assert_eq!(best, best_by_scan(&state, &hooks, class));
+                prop_assert_eq!(candidates.slots(&state, &hooks, class), slots_by_trying(&state, class));
             }
         }
     }
