@@ -167,9 +167,13 @@ impl Tree {
         let journal = &state.ledger.journal;
         let request = state.model.classes.request(class);
         let Tree { admits, slots, .. } = self;
-        let room = |node: NodeId| match admits[node.index()] {
-            true => state.ledger.future().times(node.index(), request),
-            false => 0,
+        let room = |node: NodeId| {
+            let admitted = admits[node.index()];
+            if admitted {
+                state.ledger.future().times(node.index(), request)
+            } else {
+                0
+            }
         };
         let fresh = slots.order_version == state.order_version;
         match if fresh { journal.since(slots.read) } else { None } {

@@ -101,21 +101,20 @@ impl Cycle<'_> {
     /// Every group that waits at the end of the cycle, sorted by key.
     pub(crate) fn waiting(&self) -> Vec<Waiting> {
         let model = &self.state.model;
-        let mut waiting: Vec<Waiting> = model
-            .jobs
-            .ids()
-            .filter_map(|job| {
-                let pods = self.state.ledger.counts(job).of(Status::Pending);
-                let reasons = self.reasons(job, pods);
-                let entry = || Waiting {
-                    pod_group: model.jobs.name(job).clone(),
-                    uid: model.jobs[job].uid.clone(),
+        let mut waiting = Vec::new();
+        for job in model.jobs.ids() {
+            let pods = self.state.ledger.counts(job).of(Status::Pending);
+            let reasons = self.reasons(job, pods);
+            if !reasons.is_empty() {
+                let (pod_group, uid) = (model.jobs.name(job).clone(), model.jobs[job].uid.clone());
+                waiting.push(Waiting {
+                    pod_group,
+                    uid,
                     pods,
-                    reasons: reasons.clone(),
-                };
-                (!reasons.is_empty()).then(entry)
-            })
-            .collect();
+                    reasons,
+                });
+            }
+        }
         waiting.sort_by(|a, b| a.pod_group.cmp(&b.pod_group));
         waiting
     }
@@ -179,22 +178,25 @@ impl Cycle<'_> {
             }
         }
         let mut gated = 0;
-        let mut best_effort = false;
-        for &task in &record.tasks {
-            if self.state.ledger.status(task) != Status::Pending {
-                continue;
-            }
+        let odd = if record.odd_tasks > 0 {
+            record.tasks.as_slice()
+        } else {
+            &[]
+        };
+        for &task in odd
+            .iter()
+            .filter(|&&task| self.state.ledger.status(task) == Status::Pending)
+        {
             let task = &self.state.model.tasks[task];
-            let class = &self.state.model.classes[task.class];
             gated += i64::from(task.gated);
-            best_effort |= class.best_effort;
-            for what in &class.key.constraints.unsupported {
+            for what in &self.state.model.classes[task.class].key.constraints.unsupported {
                 let reason = Reason::new(Code::NotSupported).dimension(&**what);
                 if !reasons.contains(&reason) {
                     reasons.push(reason);
                 }
             }
         }
+        let best_effort = self.state.ledger.counts(job).pending_best_effort > 0;
         if gated > 0 {
             reasons.push(Reason {
                 need: Some(quantity("pods", gated)),

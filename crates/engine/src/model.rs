@@ -146,6 +146,8 @@ pub struct Job {
     pub unsupported: Vec<Arc<str>>,
     /// Its pods, in no meaningful order.
     pub tasks: Vec<TaskId>,
+    /// How many of them are gated, or need something that the engine does not know.
+    pub odd_tasks: u32,
 }
 
 impl Default for Job {
@@ -170,6 +172,7 @@ impl Default for Job {
             retry_at_ms: i64::MIN,
             unsupported: Vec::new(),
             tasks: Vec::new(),
+            odd_tasks: 0,
         }
     }
 }
@@ -223,6 +226,12 @@ impl Model {
             .map(|&(value, _)| value)
             .max()
             .unwrap_or(0)
+    }
+
+    /// Whether a pod is gated, or needs something that the engine does not know.
+    pub fn is_odd(&self, task: TaskId) -> bool {
+        let record = &self.tasks[task];
+        record.gated || !self.classes[record.class].key.constraints.unsupported.is_empty()
     }
 
     /// The index of a role in a job, added if it is new.

@@ -181,6 +181,7 @@ impl State {
             return;
         }
         self.remove(id);
+        self.count_odd(id, false);
         if old_job != record.job {
             self.leave_job(id);
             record.in_job = self.join_job(id, record.job);
@@ -190,6 +191,7 @@ impl State {
             self.model.jobs[record.job].bind_failures = 0;
         }
         self.model.tasks[id] = record;
+        self.count_odd(id, true);
         self.place(id, status, node);
         if old_class.is_some() {
             self.free_class(old_class);
@@ -199,6 +201,14 @@ impl State {
         }
         self.free_node(old_node);
         self.changed = true;
+    }
+
+    fn count_odd(&mut self, task: TaskId, enter: bool) {
+        let job = self.model.tasks[task].job;
+        if job.is_some() && self.model.is_odd(task) {
+            let odd = &mut self.model.jobs[job].odd_tasks;
+            *odd = if enter { *odd + 1 } else { odd.saturating_sub(1) };
+        }
     }
 
     fn free_class(&mut self, class: ClassId) {
@@ -240,6 +250,7 @@ impl State {
             self.ledger.node(id),
         );
         self.remove(id);
+        self.count_odd(id, false);
         self.leave_job(id);
         self.model.tasks.release(id);
         self.free_class(class);
@@ -318,10 +329,15 @@ impl State {
         let Some(id) = self.model.jobs.find(key) else { return };
         self.move_job(id, QueueId::NONE);
         let job = &mut self.model.jobs[id];
-        let (roles, tasks) = (std::mem::take(&mut job.roles), std::mem::take(&mut job.tasks));
+        let (roles, tasks, odd_tasks) = (
+            std::mem::take(&mut job.roles),
+            std::mem::take(&mut job.tasks),
+            job.odd_tasks,
+        );
         *job = crate::model::Job {
             roles,
             tasks,
+            odd_tasks,
             ..Default::default()
         };
         for role in &mut job.roles {
