@@ -10,7 +10,6 @@ use super::path::FieldValidation;
 use super::present;
 use super::status::{ApiError, ApiResult};
 use crate::machinery::builtin;
-use crate::machinery::field_error::{FieldError, FieldErrorKind};
 
 /// An object in stored form, with defaults, and what to warn about.
 pub(crate) struct Incoming {
@@ -73,24 +72,9 @@ fn decode_types(kind: &Kind, object: &Value) -> ApiResult<()> {
     if kind.custom().is_some() {
         return Ok(());
     }
-    let errors = kind.schema().map(|schema| schema.validate(object)).unwrap_or_default();
-    match errors.iter().find(|error| error.kind == FieldErrorKind::TypeInvalid) {
+    match kind.schema().and_then(|schema| schema.decode_error(object)) {
         None => Ok(()),
-        Some(FieldError { path, value, .. }) => {
-            // The schema names the JSON type that it found; Go has its own words for two of them.
-            let found = match value.as_ref().and_then(Value::as_str).unwrap_or("object") {
-                "boolean" => "bool",
-                "integer" => "number",
-                other => other,
-            };
-            Err(cannot_handle(
-                kind,
-                &format!(
-                    "json: cannot unmarshal {found} into Go struct field {}.{path}",
-                    kind.kind
-                ),
-            ))
-        }
+        Some(words) => Err(cannot_handle(kind, &words)),
     }
 }
 
