@@ -4,6 +4,7 @@ mod config;
 mod crd;
 mod defaults;
 mod meta;
+mod placement;
 mod pod;
 mod pod_update;
 mod service;

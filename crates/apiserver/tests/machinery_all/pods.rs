@@ -183,3 +183,42 @@ fn pods_hardly_change() {
         ["spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"]
     );
 }
+
+#[test]
+fn placement_is_checked() {
+    let node = |expression: Value| {
+        json!({ "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution":
+            { "nodeSelectorTerms": [{ "matchExpressions": [expression] }] } } } })
+    };
+    let at = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+    let check_at = |change: Value, expected: &str| check_pod(change, &[&format!("{at}{expected}")]);
+    check_pod(node(json!({ "key": "a", "operator": "In", "values": ["b"] })), &[]);
+    check_at(
+        node(json!({ "key": "a", "operator": "In" })),
+        "[0].matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+    );
+    check_at(
+        node(json!({ "key": "a", "operator": "Has" })),
+        "[0].matchExpressions[0].operator: Invalid value: \"Has\": not a valid selector operator",
+    );
+    let empty = json!({ "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": {} } } });
+    check_at(empty, ": Required value: must have at least one node selector term");
+    check_pod(
+        json!({ "affinity": { "podAntiAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": [
+            { "weight": 101, "podAffinityTerm": {} }] } } }),
+        &[
+            "spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: \
+             Invalid value: 101: must be in the range 1-100",
+            "spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.topologyKey: \
+             Required value: can not be empty",
+        ],
+    );
+    check_pod(
+        json!({ "topologySpreadConstraints": [{ "maxSkew": 0, "topologyKey": "zone", "whenUnsatisfiable": "Cry" }] }),
+        &[
+            "spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero",
+            "spec.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value: \"Cry\": \
+             supported values: \"DoNotSchedule\", \"ScheduleAnyway\"",
+        ],
+    );
+}

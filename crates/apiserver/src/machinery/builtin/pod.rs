@@ -1,6 +1,6 @@
 //! Rules for new pods.
 
-use super::{list, meta::label_errors, number, text};
+use super::{list, meta::label_errors, number, placement, text};
 use crate::machinery::{
     field_error::{FieldError, child, index, key},
     names,
@@ -33,6 +33,7 @@ pub(super) fn validate_spec(spec: &Value, path: &str, errors: &mut Vec<FieldErro
             check_container(container, &at, &volumes, errors);
         }
     }
+    placement::validate(spec, path, errors);
     check_words(spec, path, errors);
     check_tolerations(list(spec, "tolerations"), &child(path, "tolerations"), errors);
     errors.extend(label_errors(spec.get("nodeSelector"), &child(path, "nodeSelector")));
