@@ -14,6 +14,8 @@ use super::{Backend, Shared};
 
 /// A batch is closed when it has this much; what remains waits for the next.
 const BATCH_BYTES: usize = 4 << 20;
+/// Smaller batches are answered at once: passing them on would take longer.
+const ANSWERED_MEANWHILE: usize = 16;
 /// After a batch of this many it is worth waiting for the next to fill.
 const LINGER_FOR: usize = 8;
 /// How long to wait for one more writer: a fraction of what an fsync takes.
@@ -35,12 +37,7 @@ fn run(shared: &Shared, mut log: Log) {
     let (durable, answers) = mpsc::channel::<Vec<Transaction>>();
     // `durable` moves in, so that its end, which ends the other thread, comes before the wait for that.
     std::thread::scope(move |scope| {
-        scope.spawn(move || {
-            for batch in answers {
-                shared.head.lock().settle(&batch);
-                shared.answer(batch);
-            }
-        });
+        scope.spawn(move || answers.into_iter().for_each(|batch| answer(shared, batch)));
         let mut last = 0;
         while let Some(batch) = take(shared, last) {
             last = batch.len();
@@ -48,11 +45,18 @@ fn run(shared: &Shared, mut log: Log) {
                 return shared.fail(batch, &what);
             }
             shared.show(&batch);
-            if durable.send(batch).is_err() {
+            if last < ANSWERED_MEANWHILE {
+                answer(shared, batch);
+            } else if durable.send(batch).is_err() {
                 return shared.fail(Vec::new(), "the thread that answers has ended");
             }
         }
     });
+}
+
+fn answer(shared: &Shared, batch: Vec<Transaction>) {
+    shared.head.lock().settle(&batch);
+    shared.answer(batch);
 }
 
 /// The next batch: all that waits, in order, up to a limit. `None` when the store is closed and
