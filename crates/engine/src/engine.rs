@@ -135,7 +135,7 @@ impl Engine {
             return;
         };
         let record = &self.state.model.tasks[task];
-        if *record.uid != *uid || self.state.ledger.status(task) != Status::Allocated {
+        if *record.uid != *uid || !self.state.is_under_way(task) {
             return;
         }
         let job = record.job;
@@ -248,7 +248,7 @@ impl Engine {
     }
 
     fn is_assumed(&self, task: TaskId, uid: &Arc<str>) -> bool {
-        self.state.ledger.status(task) == Status::Allocated && self.state.model.tasks[task].uid == *uid
+        self.state.is_under_way(task) && self.state.model.tasks[task].uid == *uid
     }
 
     /// Drops what is confirmed, and takes back what was not confirmed in time.

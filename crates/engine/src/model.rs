@@ -77,6 +77,8 @@ pub struct Task {
     pub gated: bool,
     /// May be evicted.
     pub preemptable: bool,
+    /// The API shows its node. A node that is not shown is our decision, still under way.
+    pub shown: bool,
 }
 
 impl Default for Task {
@@ -92,6 +94,7 @@ impl Default for Task {
             role: 0,
             gated: false,
             preemptable: true,
+            shown: false,
         }
     }
 }

@@ -72,7 +72,7 @@ impl State {
             .tasks_on(id)
             .iter()
             .copied()
-            .filter(|&task| self.is_ours_alone(task))
+            .filter(|&task| self.is_under_way(task))
             .collect();
         for task in lost {
             self.unassume(task);
@@ -88,16 +88,20 @@ impl State {
         }
     }
 
-    /// The node was decided by us and the API does not show it.
-    fn is_ours_alone(&self, task: TaskId) -> bool {
-        matches!(self.ledger.status(task), Status::Allocated | Status::Pipelined)
+    /// The pod has a node by our decision, which the API does not show yet.
+    pub(crate) fn is_under_way(&self, task: TaskId) -> bool {
+        self.ledger.node(task).is_some() && !self.model.tasks[task].shown
     }
 
     /// Takes back a decision that was not carried out.
     pub(crate) fn unassume(&mut self, task: TaskId) {
-        if self.is_ours_alone(task) {
+        if self.is_under_way(task) {
             let node = self.ledger.node(task);
-            self.set(task, Status::Pending, NodeId::NONE);
+            let status = match self.ledger.status(task) {
+                Status::Allocated | Status::Pipelined => Status::Pending,
+                other => other,
+            };
+            self.set(task, status, NodeId::NONE);
             self.free_node(node);
             self.mark(self.model.tasks[task].job);
             self.changed = true;
@@ -138,16 +142,13 @@ impl State {
             },
             gated: facts.gated,
             preemptable: facts.preemptable,
+            shown: facts.node.is_some(),
         };
         self.ledger.grow(&self.model);
         let status = self.status_now(id, facts, node);
         // A bind that is under way may yet succeed: whatever happens to the pod meanwhile, it keeps its room until it
         // is gone.
-        let under_way = matches!(
-            self.ledger.status(id),
-            Status::Allocated | Status::Releasing | Status::Unknown
-        );
-        let keeps_node = facts.node.is_none() && !ended && under_way && status != Status::Pending;
+        let keeps_node = facts.node.is_none() && !ended && status != Status::Pending && self.is_under_way(id);
         let node = if keeps_node { self.ledger.node(id) } else { node };
         self.replace_task(id, record, status, node);
     }
@@ -174,6 +175,7 @@ impl State {
             && old_job == record.job
             && (old.priority, old.role, old.gated, old.preemptable)
                 == (record.priority, record.role, record.gated, record.preemptable)
+            && old.shown == record.shown
             && (old.created_ms, &old.uid) == (record.created_ms, &record.uid)
             && (self.ledger.status(id), old_node) == (status, node);
         if same {

@@ -65,13 +65,8 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(conf: &str) -> Self {
-        let mut engine = Engine::new(Conf::parse(conf).expect("a configuration"), Options::default());
-        engine.apply(&Event::Queue(QueueFacts {
-            name: "default".into(),
-            ..Default::default()
-        }));
-        World {
-            engine,
+        let mut world = World {
+            engine: Engine::new(Conf::parse(conf).expect("a configuration"), Options::default()),
             pods: BTreeMap::new(),
             groups: BTreeMap::new(),
             now_ms: 0,
@@ -79,7 +74,12 @@ impl World {
             plan: Plan::default(),
             heard: Vec::new(),
             decided: Vec::new(),
-        }
+        };
+        world.hear(Event::Queue(QueueFacts {
+            name: "default".into(),
+            ..Default::default()
+        }));
+        world
     }
 
     fn born(&mut self) -> i64 {
@@ -175,8 +175,10 @@ impl World {
     fn gone(&mut self, words: &Words) {
         let (kind, name) = words.name.split_once('/').expect("kind/name");
         let key: Arc<str> = format!("ns/{name}").into();
-        if kind == "pod" {
-            self.pods.remove(&key);
+        match kind {
+            "pod" => drop(self.pods.remove(&key)),
+            "gang" => drop(self.groups.remove(&key)),
+            _ => {}
         }
         self.hear(match kind {
             "node" => Event::NodeGone { name: name.into() },
@@ -189,12 +191,12 @@ impl World {
 
     /// The API shows the phases of the last plan.
     fn write_phases(&mut self) {
-        for transaction in &self.plan.transactions {
+        for transaction in std::mem::take(&mut self.plan.transactions) {
             if let Some(group) = self.groups.get_mut(&transaction.pod_group) {
                 group.phase = transaction.phase.unwrap_or(group.phase);
                 group.tally = transaction.tally.unwrap_or(group.tally);
                 let group = group.clone();
-                self.engine.apply(&Event::PodGroup(group));
+                self.hear(Event::PodGroup(group));
             }
         }
     }
