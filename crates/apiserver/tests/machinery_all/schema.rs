@@ -160,6 +160,10 @@ fn bad_schemas_are_refused() {
             "s.properties[a].x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map",
         ],
     );
+    check(
+        json!({ "type": "object", "properties": { "a": { "type": "integer", "minimum": 2, "default": 1 } } }),
+        &["s.properties[a].default: Invalid value: 1:  in body should be greater than or equal to 2"],
+    );
     let bad = structural_errors(
         &json!({ "type": "object", "properties": { "a": { "type": "string", "pattern": "(" } } }),
         "s",

@@ -1,5 +1,6 @@
 //! Whether the schema of a CustomResourceDefinition is structural.
 
+use super::Schema;
 use crate::machinery::field_error::{FieldError, child, index, key};
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -44,6 +45,7 @@ fn check(schema: &Value, path: &str, place: Place, depth: usize, errors: &mut Ve
     check_extensions(schema, path, place, errors);
     check_pattern(schema, path, errors);
     check_list_type(schema, path, errors);
+    check_default(schema, path, errors);
     let junctors_at = |name: &str| child(path, name);
     for name in ["allOf", "anyOf", "oneOf"] {
         for (position, part) in schema
@@ -210,6 +212,24 @@ fn check_pattern(schema: &Map<String, Value>, path: &str, errors: &mut Vec<Field
     if let Err(error) = Regex::new(pattern) {
         let words = format!("must be a valid regular expression, but isn't: {error}");
         errors.push(FieldError::invalid(child(path, "pattern"), pattern, words));
+    }
+}
+
+/// A default must itself be valid.
+fn check_default(schema: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
+    let Some(default) = schema.get("default") else { return };
+    let at = child(path, "default");
+    // A schema that does not compile has been complained of already.
+    let Ok(compiled) = Schema::compile(&Value::Object(schema.clone())) else {
+        return;
+    };
+    for wrong in compiled.validate(default) {
+        let place = if wrong.path.is_empty() {
+            at.clone()
+        } else {
+            child(&at, &wrong.path)
+        };
+        errors.push(FieldError { path: place, ..wrong });
     }
 }
 
