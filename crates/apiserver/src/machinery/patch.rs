@@ -5,10 +5,15 @@ mod strategic;
 
 pub use strategic::strategic;
 
+use super::schema::{DEPTH_MAX, deeper_than};
+use json_patch::PatchOperation;
 use serde_json::Value;
 
 /// Kubernetes' limit for one JSON patch.
 pub const OPERATIONS_MAX: usize = 10_000;
+
+/// Copies can double an object again and again; together they may add this many bytes.
+pub const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// Why a patch cannot be applied.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +24,11 @@ pub enum PatchError {
     /// The patch has too many operations (status 413).
     #[error("The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {0}")]
     TooManyOperations(usize),
+    /// The copies of a patch add too much to the object (status 413).
+    #[error(
+        "Unable to complete the copy, the accumulated size increase of copy is beyond the limit {COPIED_BYTES_MAX}"
+    )]
+    TooMuchCopied,
     /// The patch does not fit the object: a path that is not there, a failed test, a directive that makes no sense (status 422).
     #[error("{0}")]
     Unprocessable(String),
@@ -34,7 +44,7 @@ impl PatchError {
     pub fn code(&self) -> u16 {
         match self {
             Self::Malformed(_) => 400,
-            Self::TooManyOperations(_) => 413,
+            Self::TooManyOperations(_) | Self::TooMuchCopied => 413,
             Self::NotStrategic => 415,
             Self::Unprocessable(_) => 422,
         }
@@ -49,7 +59,30 @@ pub fn json(current: &Value, patch: &[u8]) -> Result<Value, PatchError> {
         return Err(PatchError::TooManyOperations(patch.0.len()));
     }
     let mut patched = current.clone();
-    json_patch::patch(&mut patched, &patch).map_err(|error| PatchError::Unprocessable(error.to_string()))?;
+    let mut copied = 0_usize;
+    for operation in patch.0 {
+        let (source, carried) = match &operation {
+            PatchOperation::Copy(copy) => (patched.pointer(copy.from.as_str()), true),
+            PatchOperation::Move(moved) => (patched.pointer(moved.from.as_str()), true),
+            PatchOperation::Add(add) => (Some(&add.value), false),
+            PatchOperation::Replace(replace) => (Some(&replace.value), false),
+            PatchOperation::Remove(_) | PatchOperation::Test(_) => (None, false),
+        };
+        let depth = operation.path().count();
+        if depth > DEPTH_MAX || source.is_some_and(|source| deeper_than(source, DEPTH_MAX - depth)) {
+            return Err(PatchError::Unprocessable(
+                "the patched object would be nested too deeply".to_owned(),
+            ));
+        }
+        if carried {
+            copied = copied.saturating_add(source.map_or(0, |source| source.to_string().len()));
+        }
+        if copied > COPIED_BYTES_MAX {
+            return Err(PatchError::TooMuchCopied);
+        }
+        let refused = |error: json_patch::PatchError| PatchError::Unprocessable(error.to_string());
+        json_patch::patch(&mut patched, &[operation]).map_err(refused)?;
+    }
     Ok(patched)
 }
 

@@ -6,6 +6,7 @@ mod convert;
 mod table;
 mod wire;
 
+use super::schema::{DEPTH_MAX as JSON_DEPTH_MAX, deeper_than};
 use serde_json::{Map, Value};
 use table::{Field, Message, Presence, Shape};
 use wire::{Reader, Wire};
@@ -88,7 +89,12 @@ pub fn decode(body: &[u8]) -> Result<Value, ProtoError> {
     object.insert("apiVersion".to_owned(), Value::String(api_version));
     object.insert("kind".to_owned(), Value::String(kind));
     fill(message, raw, &mut object, 0)?;
-    Ok(Value::Object(object))
+    let object = Value::Object(object);
+    // Embedded JSON may nest as deeply as a whole object, and sits deeper.
+    if deeper_than(&object, JSON_DEPTH_MAX) {
+        return Err(ProtoError::TooDeep);
+    }
+    Ok(object)
 }
 
 /// Adds the fields of an encoded message to an object.

@@ -12,7 +12,7 @@ mod structural;
 mod validate;
 mod values;
 
-pub use strict_json::{JsonError, strict_json};
+pub use strict_json::{DEPTH_MAX, JsonError, deeper_than, strict_json};
 pub use structural::structural_errors;
 
 use regex::Regex;

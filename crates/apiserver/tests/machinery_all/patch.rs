@@ -34,6 +34,41 @@ fn json_patches() {
 }
 
 #[test]
+fn copies_cannot_blow_an_object_up() {
+    let mut operations = vec![json!({ "op": "add", "path": "/x", "value": "0123456789" })];
+    for step in 0..60 {
+        operations.push(json!({ "op": "copy", "from": "", "path": format!("/c{step}") }));
+    }
+    let refused = patch::json(&json!({}), Value::from(operations).to_string().as_bytes()).expect_err("too large");
+    assert_eq!(refused.code(), 413);
+}
+
+#[test]
+fn patches_cannot_nest_an_object_too_deeply() {
+    let apply = |depth: usize| {
+        let paths = (1..=depth).map(|level| "/a".repeat(level));
+        let operations: Vec<Value> = paths
+            .map(|path| json!({ "op": "add", "path": path, "value": {} }))
+            .collect();
+        patch::json(&json!({}), Value::from(operations).to_string().as_bytes())
+    };
+    let deep = apply(125).expect("deep enough").to_string();
+    assert!(
+        serde_json::from_str::<Value>(&deep).is_ok(),
+        "what is stored can be read"
+    );
+    assert_eq!(apply(200).expect_err("too deep").code(), 422);
+    let mut operations = vec![json!({ "op": "add", "path": "/a", "value": {} })];
+    for _ in 0..130 {
+        operations.push(json!({ "op": "add", "path": "/b", "value": {} }));
+        operations.push(json!({ "op": "move", "from": "/a", "path": "/b/a" }));
+        operations.push(json!({ "op": "move", "from": "/b", "path": "/a" }));
+    }
+    let refused = patch::json(&json!({}), Value::from(operations).to_string().as_bytes());
+    assert_eq!(refused.expect_err("too deep").code(), 422);
+}
+
+#[test]
 fn merge_patches() {
     let check = |object: Value, patch: Value, expected: Value| {
         assert_eq!(patch::merge(&object, &patch).expect("a merge patch"), expected);

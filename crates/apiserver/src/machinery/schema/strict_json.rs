@@ -5,6 +5,9 @@ use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::{cell::RefCell, fmt};
 
+/// As deep as lists and objects may nest in an object that is stored: text that nests deeper is not read again.
+pub const DEPTH_MAX: usize = 126;
+
 /// Why text is no JSON that we accept (status 400).
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
@@ -121,5 +124,16 @@ impl<'de> Visitor<'de> for Seed<'_> {
             fields.insert(name, value);
         }
         Ok(Value::Object(fields))
+    }
+}
+
+/// Whether lists and objects nest more than `levels` deep; never looks deeper.
+pub fn deeper_than(value: &Value, levels: usize) -> bool {
+    let rest = levels.checked_sub(1);
+    let inside = |item: &Value| rest.is_none_or(|rest| deeper_than(item, rest));
+    match value {
+        Value::Array(items) => rest.is_none() || items.iter().any(inside),
+        Value::Object(fields) => rest.is_none() || fields.values().any(inside),
+        _ => false,
     }
 }
