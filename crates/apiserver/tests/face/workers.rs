@@ -1,7 +1,11 @@
 //! What the server does by itself.
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
 
+use basalt_apiserver::face::{Server, ServerOptions, index};
+use basalt_apiserver::store::{Backend, Options, Store};
 use serde_json::{Value, json};
 
 use crate::world::{World, config_map, pod};
@@ -171,4 +175,36 @@ async fn claims_get_volumes() {
     );
     world.delete(&format!("{claims}/c"), json!({})).await;
     world.gone(&volume).await;
+}
+
+#[tokio::test]
+async fn old_events_go() {
+    let hours = Arc::new(AtomicI64::new(0));
+    let clock = {
+        let hours = hours.clone();
+        Arc::new(move || jiff::Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_hours(hours.load(Ordering::Relaxed)))
+    };
+    let store = Store::open(Options {
+        indexer: index,
+        ..Options::new(Backend::Memory)
+    })
+    .expect("a store");
+    let server = Server::new(
+        store,
+        ServerOptions {
+            clock,
+            event_ttl: Duration::from_secs(5),
+            ..ServerOptions::default()
+        },
+    );
+    server.bootstrap().await.expect("bootstrap");
+    let world = World::over(server);
+    let events = "/api/v1/namespaces/default/events";
+    let event =
+        |name: &str| json!({"metadata": {"name": name}, "involvedObject": {"kind": "Pod", "namespace": "default"}});
+    world.made(events, event("old")).await;
+    hours.store(1, Ordering::Relaxed);
+    world.made(events, event("new")).await;
+    world.gone(&format!("{events}/old")).await;
+    assert_eq!(world.get(&format!("{events}/new")).await.code, 200);
 }
