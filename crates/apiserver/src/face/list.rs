@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::call::Call;
-use super::kinds::Kind;
 use super::negotiate::Form;
 use super::pages::{PageKey, Snapshot};
 use super::present;
@@ -136,15 +135,18 @@ pub(crate) fn list(call: &Call) -> ApiResult<Response<Body>> {
         None => {}
     }
     match call.form {
-        Form::Plain => Ok(stream_list(&call.kind, &metadata, chosen)),
+        Form::Plain => {
+            let kind = call.kind.clone();
+            let (list, version) = (&kind.list_kind.clone(), &kind.api_version.clone());
+            Ok(stream_list(list, version, &metadata, chosen, move |body| {
+                present::bytes(&kind, body)
+            }))
+        }
         Form::Metadata => {
-            let items: Vec<Value> = chosen
-                .iter()
-                .map(|object| present::metadata(&present::value(&call.kind, &object.body)))
-                .collect();
             let kind = "PartialObjectMetadataList";
-            let answer = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": items});
-            Ok(json_response(StatusCode::OK, &answer))
+            Ok(stream_list(kind, "meta.k8s.io/v1", &metadata, chosen, |body| {
+                present::metadata_bytes(body)
+            }))
         }
         Form::Table => {
             let objects: Vec<Value> = chosen
@@ -273,12 +275,14 @@ pub(crate) fn check_not_older(call: &Call, found: Revision) -> ApiResult<()> {
 }
 
 /// The list as a stream of pieces made of stored bytes: however long it is, there is no second copy of it.
-fn stream_list(kind: &Arc<Kind>, metadata: &Value, objects: Vec<Arc<Object>>) -> Response<Body> {
-    let head = format!(
-        "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{metadata},\"items\":[",
-        kind.list_kind, kind.api_version
-    );
-    let kind = kind.clone();
+fn stream_list(
+    kind: &str,
+    api_version: &str,
+    metadata: &Value,
+    objects: Vec<Arc<Object>>,
+    shape: impl Fn(&Bytes) -> Bytes + Send + 'static,
+) -> Response<Body> {
+    let head = format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\"items\":[");
     let mut next = 0_usize;
     let mut pending = Some(BytesMut::from(head.as_bytes()));
     let mut piece = move || -> Option<Bytes> {
@@ -287,7 +291,7 @@ fn stream_list(kind: &Arc<Kind>, metadata: &Value, objects: Vec<Arc<Object>>) ->
             if next > 0 {
                 out.extend_from_slice(b",");
             }
-            out.extend_from_slice(&present::bytes(&kind, &object.body));
+            out.extend_from_slice(&shape(&object.body));
             next += 1;
             if out.len() >= PIECE && next < objects.len() {
                 pending = Some(BytesMut::with_capacity(PIECE + 4096));

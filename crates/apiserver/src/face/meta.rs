@@ -1,6 +1,7 @@
 //! Object metadata: reading it from JSON, checking it, and giving it what the server owns.
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::kinds::Kind;
@@ -159,17 +160,25 @@ pub(crate) struct Owner {
 /// Where stored bodies have their metadata, and in it the revision.
 pub(crate) const REVISION_MARK: &[u8] = b"\"metadata\":{\"resourceVersion\":\"";
 
+/// The text of a stored body from its metadata on.
+fn from_metadata(body: &[u8]) -> Option<&[u8]> {
+    let at = body
+        .windows(REVISION_MARK.len())
+        .position(|window| window == REVISION_MARK)?;
+    body.get(at + b"\"metadata\":".len()..)
+}
+
 /// Reads the metadata of a stored body and nothing after it.
 pub(crate) fn head(body: &[u8]) -> Head {
-    let Some(at) = body
-        .windows(REVISION_MARK.len())
-        .position(|window| window == REVISION_MARK)
-    else {
-        return Head::default();
-    };
-    let metadata = body.get(at + b"\"metadata\":".len()..).unwrap_or_default();
+    let metadata = from_metadata(body).unwrap_or_default();
     let mut values = serde_json::Deserializer::from_slice(metadata).into_iter::<Head>();
     values.next().and_then(Result::ok).unwrap_or_default()
+}
+
+/// The JSON text of a stored body's metadata, as it is.
+pub(crate) fn metadata_text(body: &[u8]) -> Option<&str> {
+    let mut values = serde_json::Deserializer::from_slice(from_metadata(body)?).into_iter::<&RawValue>();
+    values.next()?.ok().map(RawValue::get)
 }
 
 /// The wrong types in `metadata`, which no schema of a custom kind covers: Kubernetes cannot decode such an object.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::call::Call;
 use super::kinds::Kind;
+use super::meta;
 use super::negotiate::Form;
 use super::status::{ApiError, ApiResult, bytes_response};
 use crate::machinery::table;
@@ -86,11 +87,18 @@ pub(crate) fn metadata(object: &Value) -> Value {
     })
 }
 
+/// Only the metadata of a stored body, without parsing it.
+pub(crate) fn metadata_bytes(body: &[u8]) -> Bytes {
+    let metadata = meta::metadata_text(body).unwrap_or("{}");
+    format!(r#"{{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{metadata}}}"#).into()
+}
+
 /// Answers with one stored object in the form that was asked for.
 pub(crate) fn answer(call: &Call, code: StatusCode, object: &Object) -> Response<Body> {
     match call.form {
         Form::Plain => bytes_response(code, bytes(&call.kind, &object.body)),
-        _ => answer_value(call, code, value(&call.kind, &object.body)),
+        Form::Metadata => bytes_response(code, metadata_bytes(&object.body)),
+        Form::Table => answer_value(call, code, value(&call.kind, &object.body)),
     }
 }
 

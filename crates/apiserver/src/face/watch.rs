@@ -256,25 +256,20 @@ impl Lines {
         out.extend_from_slice(format!("{{\"type\":\"{kind}\",\"object\":").as_bytes());
         match self.call.form {
             Form::Plain => out.extend_from_slice(&present::bytes(&self.call.kind, body)),
-            form => {
-                let object = present::value(&self.call.kind, body);
-                let object = self.shaped(form, object);
-                out.extend_from_slice(object.to_string().as_bytes());
+            Form::Metadata => out.extend_from_slice(&present::metadata_bytes(body)),
+            Form::Table => {
+                let table = self.row(present::value(&self.call.kind, body));
+                out.extend_from_slice(table.to_string().as_bytes());
             }
         }
         out.extend_from_slice(b"}\n");
     }
 
-    fn shaped(&mut self, form: Form, object: Value) -> Value {
-        match form {
-            Form::Plain => object,
-            Form::Metadata => present::metadata(&object),
-            Form::Table => {
-                let revision = object["metadata"]["resourceVersion"].clone();
-                let first = std::mem::take(&mut self.first);
-                present::table(&self.call, json!({"resourceVersion": revision}), &[object], first)
-            }
-        }
+    /// A Table of one row; only the first one of a watch says what its columns are.
+    fn row(&mut self, object: Value) -> Value {
+        let revision = object["metadata"]["resourceVersion"].clone();
+        let first = std::mem::take(&mut self.first);
+        present::table(&self.call, json!({"resourceVersion": revision}), &[object], first)
     }
 
     fn bookmark(&mut self, revision: Revision, initial_end: bool) -> Bytes {
