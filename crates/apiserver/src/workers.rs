@@ -3,6 +3,7 @@
 //! Every worker follows the store's own changes, so it acts at once and rests otherwise.
 
 mod accounts;
+mod budgets;
 mod collector;
 mod empty;
 mod events;
@@ -28,6 +29,7 @@ impl Server {
         tasks.spawn(empty::namespaces(self.clone()));
         tasks.spawn(empty::definitions(self.clone()));
         tasks.spawn(accounts::run(self.clone()));
+        tasks.spawn(budgets::run(self.clone()));
         tasks.spawn(volumes::run(self.clone()));
         tasks.spawn(events::run(self.clone()));
         Workers { _tasks: tasks }

@@ -11,7 +11,7 @@ use super::negotiate::Form;
 use super::path::Query;
 use super::server::Server;
 use super::status::{ApiError, ApiResult};
-use super::{body, create, delete, list, patch, pods, present, reviews, scale, tokens, update, watch};
+use super::{body, create, delete, evict, list, patch, pods, present, reviews, scale, tokens, update, watch};
 use crate::store::{Commit, CommitError, Key, Store, Write};
 
 /// One request about a resource, read from its head.
@@ -104,7 +104,7 @@ pub(crate) async fn run(call: &Call, method: &Method, request: Body) -> ApiResul
         (&Method::GET, true, Some(Sub::Scale)) => scale::get(call),
         (&Method::POST, false, None) => create::create(call, &body::read(request).await?).await,
         (&Method::POST, true, Some(Sub::Binding)) => pods::bind(call, &body::read(request).await?).await,
-        (&Method::POST, true, Some(Sub::Eviction)) => pods::evict(call, &body::read(request).await?).await,
+        (&Method::POST, true, Some(Sub::Eviction)) => evict::evict(call, &body::read(request).await?).await,
         (&Method::POST, true, Some(Sub::Token)) => tokens::create(call, &body::read(request).await?),
         (&Method::PUT, true, None | Some(Sub::Status | Sub::Finalize)) => {
             update::replace(call, &body::read(request).await?).await

@@ -69,7 +69,12 @@ async fn make(call: &Call, mut object: Value, warnings: &mut Vec<String>) -> Api
             Err(Refused::Conflict(_)) => break,
         }
     }
-    Err(ApiError::already_exists(&call.kind, &last))
+    let mut error = ApiError::already_exists(&call.kind, &last);
+    let deleting = |object: Arc<Object>| meta::head(&object.body).deletion_timestamp.is_some();
+    if call.store().head(&call.key(&last)).is_some_and(deleting) {
+        error.message = format!("object is being deleted: {}", error.message);
+    }
+    Err(error)
 }
 
 fn generated(call: &Call, base: &str) -> String {

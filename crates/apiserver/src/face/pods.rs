@@ -1,4 +1,4 @@
-//! What can be done to pods besides changing them: binding one or a whole gang, and eviction.
+//! Binding pods to nodes: one, or a whole gang at once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,19 +11,18 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::call::{Call, Refused, commit};
-use super::delete::{DeleteOptions, delete_one};
 use super::kinds::Kind;
-use super::meta::{self, at, text, texts};
+use super::meta::{self, at, text};
 use super::status::{ApiError, ApiResult, json_response};
 use super::update::ATTEMPTS_MAX;
-use super::{body, custom, present};
-use crate::machinery::selector::LabelSelector;
+use super::{body, custom};
 use crate::store::{Draft, Expect, Key, Object, Write};
 
 /// Most pods of one gang binding.
 const GANG_MAX: usize = 100_000;
 
-fn done() -> Response<Body> {
+/// The answer to a binding or an eviction that was done.
+pub(crate) fn done() -> Response<Body> {
     let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
     json_response(StatusCode::CREATED, &status)
 }
@@ -201,116 +200,4 @@ fn scheduled(pod: &mut Value, now: &str) -> ApiResult<()> {
         }
     }
     Ok(())
-}
-
-/// Answers a POST of an Eviction: a deletion that disruption budgets may forbid.
-pub(crate) async fn evict(call: &Call, bytes: &[u8]) -> ApiResult<Response<Body>> {
-    let eviction = body::decode(&call.headers, bytes, "Eviction")?.value;
-    let name = text(&eviction, &["metadata", "name"]);
-    if !name.is_empty() && name != &*call.name {
-        return Err(ApiError::bad_request(
-            "name in URL does not match name in Eviction object",
-        ));
-    }
-    let given = |path: &[&str]| at(&eviction, path).and_then(Value::as_str).map(str::to_owned);
-    let options = DeleteOptions {
-        grace: at(&eviction, &["deleteOptions", "gracePeriodSeconds"]).and_then(Value::as_i64),
-        uid: given(&["deleteOptions", "preconditions", "uid"]),
-        revision: given(&["deleteOptions", "preconditions", "resourceVersion"]),
-        propagation: None,
-        dry_run: call.query.dry_run || texts(&eviction, &["deleteOptions", "dryRun"]).any(|word| word == "All"),
-    };
-    // One at a time, so that two evictions never spend the same disruption.
-    let _one = call.server.inner.evictions.lock().await;
-    let pod = call
-        .store()
-        .get(&call.key(&call.name))
-        .ok_or_else(|| call.not_found())?;
-    check_budgets(call, &pod)?;
-    let plain = Call {
-        sub: None,
-        ..call.copy()
-    };
-    delete_one(&plain, &call.name, &options, &mut Vec::new()).await?;
-    Ok(done())
-}
-
-fn check_budgets(call: &Call, pod: &Object) -> ApiResult<()> {
-    let value = present::parse(pod)?;
-    // Pods that do not run disrupt nothing when they go.
-    if matches!(text(&value, &["status", "phase"]), "Pending" | "Succeeded" | "Failed") || meta::is_deleting(&value) {
-        return Ok(());
-    }
-    let budgets = call.store().list("poddisruptionbudgets.policy", Some(&call.namespace));
-    let mut matching = Vec::new();
-    for budget in &budgets.objects {
-        let budget = present::parse(budget)?;
-        let selector = at(&budget, &["spec", "selector"]).map(LabelSelector::from_object);
-        if let Some(Ok(selector)) = selector
-            && selector.matches(&pod.facets.labels)
-        {
-            matching.push((budget, selector));
-        }
-    }
-    match matching.as_slice() {
-        [] => Ok(()),
-        [(budget, selector)] => check_budget(call, &value, budget, selector),
-        _ => {
-            let why =
-                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-            Err(ApiError::new(500, "InternalError", why))
-        }
-    }
-}
-
-fn check_budget(call: &Call, pod: &Value, budget: &Value, selector: &LabelSelector) -> ApiResult<()> {
-    let listing = call.store().list("pods", Some(&call.namespace));
-    let (mut total, mut healthy) = (0_i64, 0_i64);
-    for other in listing
-        .objects
-        .iter()
-        .filter(|other| selector.matches(&other.facets.labels))
-    {
-        let other = present::parse(other)?;
-        if matches!(text(&other, &["status", "phase"]), "Succeeded" | "Failed") {
-            continue;
-        }
-        total += 1;
-        healthy += i64::from(custom::condition(&other, "Ready") && !meta::is_deleting(&other));
-    }
-    let needed = needed(budget, total);
-    let always = text(budget, &["spec", "unhealthyPodEvictionPolicy"]) == "AlwaysAllow";
-    // A pod that is not healthy is no loss where the budget is met, or where it says so.
-    if !custom::condition(pod, "Ready") && (always || healthy >= needed) {
-        return Ok(());
-    }
-    if healthy > needed {
-        return Ok(());
-    }
-    let name = text(budget, &["metadata", "name"]);
-    let cause = format!("The disruption budget {name} needs {needed} healthy pods and has {healthy} currently");
-    let why = "Cannot evict pod as it would violate the pod's disruption budget.";
-    Err(ApiError::new(429, "TooManyRequests", why).cause("DisruptionBudget", &cause, ""))
-}
-
-/// How many healthy pods a budget wants of `total`; percentages round up.
-fn needed(budget: &Value, total: i64) -> i64 {
-    let amount = |value: &Value| match value {
-        Value::String(text) => {
-            let percent = text
-                .strip_suffix('%')
-                .and_then(|digits| digits.parse::<i64>().ok())
-                .unwrap_or_default();
-            percent.clamp(0, 100).saturating_mul(total).saturating_add(99) / 100
-        }
-        other => other.as_i64().unwrap_or_default(),
-    };
-    match (
-        at(budget, &["spec", "minAvailable"]),
-        at(budget, &["spec", "maxUnavailable"]),
-    ) {
-        (Some(minimum), _) => amount(minimum),
-        (None, Some(maximum)) => total.saturating_sub(amount(maximum)).max(0),
-        (None, None) => total,
-    }
 }

@@ -138,6 +138,10 @@ async fn evictions_respect_budgets() {
     world
         .made("/apis/policy/v1/namespaces/default/poddisruptionbudgets", budget)
         .await;
+    let path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/b";
+    world
+        .until(path, |answer| answer.body["status"]["disruptionsAllowed"] == 1)
+        .await;
     let eviction = |name: &str| json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}});
     let evict = |name: &'static str| {
         let (world, body) = (&world, eviction(name));

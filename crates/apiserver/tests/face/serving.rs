@@ -129,3 +129,15 @@ fn definitions_and_objects_survive_a_restart() {
     let found = live(&|world| Box::pin(async move { world.get(path).await.body }));
     assert_eq!(found, made);
 }
+
+#[tokio::test]
+async fn the_router_is_the_same_server() {
+    use tower::ServiceExt;
+    let world = World::new().await;
+    let request = http::Request::builder()
+        .uri("/version")
+        .body(axum::body::Body::empty())
+        .expect("a request");
+    let response = world.server.router().oneshot(request).await.expect("an answer");
+    assert_eq!(response.status(), 200);
+}
