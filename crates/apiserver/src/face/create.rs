@@ -69,6 +69,9 @@ async fn make(call: &Call, mut object: Value, warnings: &mut Vec<String>) -> Api
             Err(Refused::Conflict(_)) => break,
         }
     }
+    if call.kind.custom().is_some() && call.store().head(&definition(call)).is_none() {
+        return Err(ApiError::no_resource());
+    }
     let mut error = ApiError::already_exists(&call.kind, &last);
     let deleting = |object: Arc<Object>| meta::head(&object.body).deletion_timestamp.is_some();
     if call.store().head(&call.key(&last)).is_some_and(deleting) {
@@ -128,7 +131,18 @@ fn place(call: &Call, object: &mut Value) -> ApiResult<()> {
 async fn store(call: &Call, mut object: Value, name: &str, warnings: &mut Vec<String>) -> Result<Made, Refused> {
     let failed = Refused::Failed;
     let _passage = admission::passage(call).await;
-    let mut writes = Vec::with_capacity(2);
+    let mut writes = Vec::with_capacity(3);
+    if let Some(shape) = call.kind.custom() {
+        if shape.terminating {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(failed(ApiError::new(405, "MethodNotAllowed", why)));
+        }
+        // A definition has the name of its resource. Once it is gone, nothing of its kind can be made.
+        writes.push(Write::Check {
+            key: definition(call),
+            expect: Expect::Present,
+        });
+    }
     if call.kind.namespaced {
         writes.push(namespace_check(call, name).map_err(failed)?);
     }
@@ -160,6 +174,15 @@ async fn store(call: &Call, mut object: Value, name: &str, warnings: &mut Vec<St
         .pop()
         .ok_or_else(|| failed(ApiError::internal("the commit is empty")))?;
     Ok(Made::Stored(stored))
+}
+
+/// Where the definition of the call's kind is kept.
+fn definition(call: &Call) -> Key {
+    Key {
+        resource: custom::RESOURCE.into(),
+        namespace: "".into(),
+        name: call.kind.resource.clone(),
+    }
 }
 
 /// A name that is taken is said before admission finds other faults.

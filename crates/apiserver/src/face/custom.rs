@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::kinds::{CustomShape, Kind, ScalePaths, Shape, Sub, Verbs, api_version, built_in, qualified};
-use super::meta::{at, text, texts};
+use super::meta::{at, is_deleting, text, texts};
 use crate::machinery::schema::Schema;
 use crate::machinery::table::Printer;
 
@@ -74,7 +74,8 @@ fn kind_of(crd: &Value, version: &Value, stored: &str) -> Option<Kind> {
         text(names, &["kind"]),
     );
     let name = text(version, &["name"]);
-    let shape = shape(version, &api_version(group, name), kind)?;
+    let mut shape = shape(version, &api_version(group, name), kind)?;
+    shape.terminating = is_deleting(crd);
     let subresources = [
         at(version, &["subresources", "status"]).map(|_| Sub::Status),
         shape.scale.as_ref().map(|_| Sub::Scale),
@@ -141,6 +142,7 @@ fn shape(version: &Value, api_version: &str, kind: &str) -> Option<CustomShape> 
         printer,
         scale,
         selectable,
+        terminating: false,
         deprecation,
     })
 }

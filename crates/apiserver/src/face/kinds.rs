@@ -66,6 +66,8 @@ pub struct CustomShape {
     pub scale: Option<ScalePaths>,
     /// JSON paths that field selectors may name.
     pub selectable: Vec<String>,
+    /// The definition is being deleted: nothing new is made.
+    pub terminating: bool,
     /// A warning that each use of a deprecated version carries.
     pub deprecation: Option<String>,
 }

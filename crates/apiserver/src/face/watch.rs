@@ -101,7 +101,8 @@ fn start(call: &Call) -> ApiResult<Start> {
         ));
     }
     let current = call.store().revision();
-    if revision > current && initial_events == Some(true) {
+    // Such a client has seen another history: it must list anew rather than wait for ever.
+    if revision > current {
         return Err(ApiError::too_large_revision(revision, current));
     }
     let state = || call.store().list(&call.kind.resource, call.list_namespace());

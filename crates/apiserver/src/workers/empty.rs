@@ -12,9 +12,10 @@ use tokio::task::JoinSet;
 use super::feed::{Change, Feed};
 use super::{change, is_gone, release};
 use crate::face::{
-    ApiResult, CLEANUP_FINALIZER, Call, DEFINITIONS, DeleteOptions, Kind, Server, Sub, Verbs, delete_one, head, text,
+    ApiResult, CLEANUP_FINALIZER, Call, DEFINITIONS, DeleteOptions, Kind, Server, Sub, Verbs, delete_one, draft, head,
+    text,
 };
-use crate::store::{Key, Revision};
+use crate::store::{Expect, Key, Revision, Write};
 
 /// How many objects are deleted at the same time.
 const WIDTH: usize = 64;
@@ -86,9 +87,25 @@ pub(super) async fn definitions(server: Server) {
         let Some(kind) = registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else {
             return Ok(());
         };
-        release(&Call::internal(&server, kind, "", &key.name), CLEANUP_FINALIZER).await
+        release(&Call::internal(&server, kind, "", &key.name), CLEANUP_FINALIZER).await?;
+        sweep(&server, &resource).await;
+        Ok(())
     })
     .await;
+}
+
+/// Removes what slipped in between the last look and the end of a definition; after it nothing more can.
+async fn sweep(server: &Server, resource: &str) {
+    for object in server.store().list(resource, None).objects {
+        let value: Value = serde_json::from_slice(&object.body).unwrap_or_default();
+        let write = Write::Delete {
+            key: object.key.clone(),
+            expect: Expect::Present,
+            last: draft(&value),
+        };
+        // Gone already is as good.
+        let _gone = server.store().commit(vec![write]).await;
+    }
 }
 
 /// Starts `work` once for each object of the resource that is being deleted.

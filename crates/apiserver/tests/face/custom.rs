@@ -34,7 +34,19 @@ async fn a_definition_is_served_at_once_and_goes_with_its_objects() {
             .any(|found| found["name"] == "widgets/status")
     );
 
+    let mut held = widget("held");
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    world.made(WIDGETS, held).await;
     world.delete(&format!("{CRDS}/widgets.example.com"), json!({})).await;
+    let late = world.post(WIDGETS, widget("late")).await;
+    assert_eq!(
+        (late.code, late.reason()),
+        (405, "MethodNotAllowed"),
+        "nothing new while it goes"
+    );
+    world
+        .merge(&format!("{WIDGETS}/held"), json!({"metadata": {"finalizers": null}}))
+        .await;
     world.gone(&format!("{CRDS}/widgets.example.com")).await;
     assert_eq!(world.get(WIDGETS).await.code, 404);
     assert!(

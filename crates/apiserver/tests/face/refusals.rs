@@ -326,6 +326,12 @@ fn queries() -> Vec<Case> {
             (504, "Timeout", "Too large resource version"),
         ),
         case(
+            "watch of the future",
+            get(&format!("{MAPS}?watch=true&resourceVersion=99999999")),
+            "",
+            (504, "Timeout", "Too large resource version"),
+        ),
+        case(
             "match without revision",
             get(&format!("{MAPS}?resourceVersionMatch=Exact")),
             "",
