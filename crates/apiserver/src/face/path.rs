@@ -243,3 +243,109 @@ fn field_validation(value: &str) -> ApiResult<FieldValidation> {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(path: &str, namespace: Option<&str>, plural: &str, name: Option<&str>, sub: Option<&str>) {
+        let Ok(Route::Resource(found)) = parse(path) else {
+            panic!("{path} is no resource")
+        };
+        let parts = (
+            found.namespace.as_deref(),
+            found.plural,
+            found.name.as_deref(),
+            found.subresource,
+        );
+        assert_eq!(parts, (namespace, plural, name, sub), "{path}");
+    }
+
+    #[test]
+    fn resources() {
+        check("/api/v1/pods", None, "pods", None, None);
+        check("/api/v1/namespaces", None, "namespaces", None, None);
+        check("/api/v1/namespaces/a", None, "namespaces", Some("a"), None);
+        check(
+            "/api/v1/namespaces/a/status",
+            None,
+            "namespaces",
+            Some("a"),
+            Some("status"),
+        );
+        check(
+            "/api/v1/namespaces/a/finalize",
+            None,
+            "namespaces",
+            Some("a"),
+            Some("finalize"),
+        );
+        check("/api/v1/namespaces/a/pods/", Some("a"), "pods", None, None);
+        check(
+            "/api/v1/namespaces/a/pods/p/binding",
+            Some("a"),
+            "pods",
+            Some("p"),
+            Some("binding"),
+        );
+        check(
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Ax",
+            None,
+            "clusterroles",
+            Some("system:x"),
+            None,
+        );
+        check("/apis/g/v1/widgets/w/scale", None, "widgets", Some("w"), Some("scale"));
+    }
+
+    #[test]
+    fn other_routes() {
+        let cases = [
+            ("/", Route::Root),
+            ("/api", Route::CoreVersions),
+            (
+                "/api/v1",
+                Route::GroupVersion {
+                    group: "",
+                    version: "v1",
+                },
+            ),
+            ("/apis/", Route::Groups),
+            ("/apis/g", Route::Group("g")),
+            (
+                "/apis/g/v1",
+                Route::GroupVersion {
+                    group: "g",
+                    version: "v1",
+                },
+            ),
+            ("/openapi/v3", Route::OpenApiIndex),
+            ("/openapi/v3/apis/g/v1", Route::OpenApi("apis/g/v1")),
+            ("/openapi/v2", Route::Unknown),
+            ("/openapi/v33", Route::Unknown),
+            ("/api/v1/namespaces/a/pods/p/binding/more", Route::Unknown),
+            ("/version", Route::Version),
+            ("/livez/ping", Route::Health),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(parse(path).ok(), Some(expected), "{path}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_url_is_read_or_refused(path in ".{0,80}", query in ".{0,80}") {
+            let _route = parse(&path).is_ok();
+            let _query = Query::parse(Some(&query)).is_ok();
+        }
+
+        #[test]
+        fn escapes_are_undone(text in ".{0,40}") {
+            let escaped = text.bytes().map(|byte| format!("%{byte:02X}")).collect::<Vec<_>>().concat();
+            let read = unescape(&escaped, false).expect("well-formed escapes");
+            prop_assert_eq!(read, text);
+        }
+    }
+}
