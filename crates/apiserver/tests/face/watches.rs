@@ -264,3 +264,22 @@ async fn a_reflector_misses_no_change() {
             .all(|map| map.data.as_ref().is_some_and(|data| data.get("round") == Some(&last)))
     );
 }
+
+#[tokio::test]
+async fn a_reflector_can_list_by_watching() {
+    let world = World::new().await;
+    for n in 0..20 {
+        world.made(MAPS, config_map(&format!("m{n}"))).await;
+    }
+    let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), "default");
+    let (reader, writer) = reflector::store();
+    let stream = reflector(writer, watcher(maps, watcher::Config::default().streaming_lists()));
+    let mut stream = pin!(stream.touched_objects());
+    for _ in 0..20 {
+        stream.next().await.expect("an object").expect("no error");
+    }
+    world.made(MAPS, config_map("later")).await;
+    let later = stream.next().await.expect("a change").expect("no error");
+    assert_eq!(later.metadata.name.as_deref(), Some("later"));
+    assert_eq!(reader.state().len(), 21);
+}
