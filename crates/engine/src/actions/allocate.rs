@@ -14,6 +14,9 @@ struct Worksheet {
     next: usize,
 }
 
+/// The pods that a turn has placed.
+type Placed = SmallVec<[TaskId; 4]>;
+
 /// Jobs with more shapes of pods than this are not looked at beforehand.
 const CENSUS_MAX: usize = 16;
 
@@ -80,9 +83,11 @@ impl Cycle<'_> {
                 return false;
             }
         }
-        let lacks = u64::from(self.hooks.job_lacks(self.state, job)).max(1);
+        // Pods without requests may fill the gang too.
+        let fillers = self.state.ledger.counts(job).pending_best_effort;
+        let lacks = self.hooks.job_lacks(self.state, job).saturating_sub(fillers).max(1);
         for (class, count) in census {
-            let needed = lacks.saturating_sub(all - count);
+            let needed = u64::from(lacks).saturating_sub(all - count);
             if needed == 0 || !self.shortages.contains_key(&class) {
                 continue;
             }
@@ -120,32 +125,10 @@ impl Cycle<'_> {
     fn turn(&mut self, job: JobId, sheet: &mut Worksheet) -> bool {
         let checkpoint = self.state.checkpoint();
         let mut attempt = Attempt::default();
-        let mut placed: SmallVec<[TaskId; 4]> = SmallVec::new();
-        let mut failed_roles: SmallVec<[u16; 4]> = SmallVec::new();
-        let queue = self.state.model.jobs[job].queue;
-        let mut ready = false;
-        while let Some(&task) = sheet.tasks.get(sheet.next) {
-            sheet.next += 1;
-            if !self.hooks.allocatable(self.state, queue, task) {
-                continue;
-            }
-            if self.place(task).is_some() {
-                placed.push(task);
-                ready = self.hooks.job_ready(self.state, job);
-                if ready {
-                    break;
-                }
-            } else {
-                let (class, role) = (self.state.model.tasks[task].class, self.state.model.tasks[task].role);
-                self.note_failure(&mut attempt, class);
-                if !failed_roles.contains(&role) {
-                    failed_roles.push(role);
-                }
-                if !self.worth_going_on(job, &failed_roles) {
-                    break;
-                }
-            }
-        }
+        let mut placed = Placed::new();
+        let was_ready = self.hooks.job_ready(self.state, job);
+        let ready = self.place_next(job, sheet, &mut placed, &mut attempt)
+            || (!was_ready && self.place_fillers(job, &mut placed, &mut attempt));
         attempt.placed = self.state.ledger.counts(job).ready();
         attempt.pipelined = !placed.is_empty() && !ready && self.hooks.job_pipelined(self.state, job);
         let pipelined = attempt.pipelined;
@@ -164,6 +147,57 @@ impl Cycle<'_> {
             self.held.extend(placed);
         } else {
             self.state.rollback(checkpoint);
+        }
+        false
+    }
+
+    /// Places the next pods of the sheet. True as soon as the job has what it needs.
+    fn place_next(&mut self, job: JobId, sheet: &mut Worksheet, placed: &mut Placed, attempt: &mut Attempt) -> bool {
+        let mut failed_roles: SmallVec<[u16; 4]> = SmallVec::new();
+        let queue = self.state.model.jobs[job].queue;
+        while let Some(&task) = sheet.tasks.get(sheet.next) {
+            sheet.next += 1;
+            if !self.hooks.allocatable(self.state, queue, task) {
+                continue;
+            }
+            if self.place(task).is_some() {
+                placed.push(task);
+                if self.hooks.job_ready(self.state, job) {
+                    return true;
+                }
+            } else {
+                let (class, role) = (self.state.model.tasks[task].class, self.state.model.tasks[task].role);
+                self.note_failure(attempt, class);
+                if !failed_roles.contains(&role) {
+                    failed_roles.push(role);
+                }
+                if !self.worth_going_on(job, &failed_roles) {
+                    break;
+                }
+            }
+        }
+        false
+    }
+
+    /// The gang is not whole with the pods that ask for something: those that ask for nothing join in the same turn,
+    /// until it is. (What is more than the minimum is left to backfill.)
+    fn place_fillers(&mut self, job: JobId, placed: &mut Placed, attempt: &mut Attempt) -> bool {
+        if self.state.ledger.counts(job).pending_best_effort == 0 {
+            return false;
+        }
+        let queue = self.state.model.jobs[job].queue;
+        for task in self.pending(job, true) {
+            if !self.hooks.allocatable(self.state, queue, task) {
+                continue;
+            }
+            if self.place(task).is_none() {
+                self.note_failure(attempt, self.state.model.tasks[task].class);
+                continue;
+            }
+            placed.push(task);
+            if self.hooks.job_ready(self.state, job) {
+                return true;
+            }
         }
         false
     }

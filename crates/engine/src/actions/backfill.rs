@@ -1,9 +1,11 @@
 //! `backfill`: pods that ask for nothing go wherever there is a place.
 
+use smallvec::SmallVec;
+
 use super::{Attempt, Cycle};
 use crate::candidates::Fit;
 use crate::ledger::Status;
-use crate::model::{JobId, NodeId};
+use crate::model::{ClassId, JobId, NodeId};
 
 impl Cycle<'_> {
     /// Queue by queue, all jobs of each.
@@ -20,7 +22,7 @@ impl Cycle<'_> {
     fn backfill_job(&mut self, job: JobId) {
         let checkpoint = self.state.checkpoint();
         let mut attempt = Attempt::default();
-        let mut placed = smallvec::SmallVec::new();
+        let mut placed = SmallVec::new();
         for task in self.pending(job, true) {
             match self.place(task) {
                 Some(Fit::Idle) => placed.push(task),
@@ -35,7 +37,12 @@ impl Cycle<'_> {
         } else if !placed.is_empty() {
             self.decisions.push((job, placed));
         }
-        if !attempt.failed.is_empty() {
+        if let Some(known) = self.attempts.get_mut(&job) {
+            // What allocate found stays true.
+            let more = attempt.failed.into_iter().filter(|class| !known.failed.contains(class));
+            let more: SmallVec<[ClassId; 2]> = more.collect();
+            known.failed.extend(more);
+        } else if !attempt.failed.is_empty() {
             self.attempts.insert(job, attempt);
         }
     }

@@ -22,8 +22,9 @@ fn reaches(state: &State, job: JobId, count: impl Fn(&Counts) -> u32) -> bool {
                 .all(|(role, Role { min, .. })| *min == 0 || count(&state.ledger.role_counts(job, role)) >= *min))
 }
 
+/// Pods without requests count like all others, once they have a place: to hope for one would leave half a gang bound.
 fn ready(state: &State, job: JobId) -> bool {
-    reaches(state, job, |counts| counts.ready() + counts.pending_best_effort)
+    reaches(state, job, Counts::ready)
 }
 
 impl Plugin for Gang {
@@ -65,13 +66,12 @@ impl Plugin for Gang {
     }
 
     fn job_lacks(&self, state: &State, job: JobId) -> u32 {
-        let counts = state.ledger.counts(job);
-        let have = counts.ready() + counts.pending_best_effort;
+        let have = state.ledger.counts(job).ready();
         state.model.jobs[job].min_member.saturating_sub(have)
     }
 
     fn job_pipelined(&self, state: &State, job: JobId) -> Vote {
-        let pipelined = |counts: &Counts| counts.ready() + counts.pending_best_effort + counts.of(Status::Pipelined);
+        let pipelined = |counts: &Counts| counts.ready() + counts.of(Status::Pipelined);
         if reaches(state, job, pipelined) {
             Vote::Permit
         } else {

@@ -259,6 +259,51 @@ fn pods_that_ask_for_nothing() {
 }
 
 #[test]
+fn pods_that_ask_for_nothing_are_members_like_all_others() {
+    // Nobody admits the second one.
+    check(
+        "node n1 cpu=4
+         gang g min=2
+         pod g-w-0 group=g cpu=1
+         pod g-w-1 group=g select=zone:a
+         > g Inqueue
+         > wait g 2: not enough free resources for the whole gang: needs 2 pods, has 1.
+         > wait g 2: no node fits; 0/1 nodes: 1 not selected by the pod.
+         node n1 cpu=4 labels=zone:a
+         > g n1[g-w-0 g-w-1]",
+    );
+    // It is gated, or asks for something unknown.
+    check(
+        "node n1 cpu=4
+         gang g min=2
+         gang h min=2
+         pod g-w-0 group=g cpu=1
+         pod g-w-1 group=g gated
+         pod h-w-0 group=h cpu=1
+         pod h-w-1 group=h wants=hostPort
+         > g Inqueue
+         > h Inqueue
+         > wait g 2: not enough free resources for the whole gang: needs 2 pods, has 1.
+         > wait g 2: its pods carry scheduling gates: needs 1 pods.
+         > wait h 2: not enough free resources for the whole gang: needs 2 pods, has 1.
+         > wait h 2: it needs something that this scheduler does not do: hostPort.
+         pod g-w-1 group=g
+         > g n1[g-w-0 g-w-1]
+         > wait h 2: not enough free resources for the whole gang: needs 2 pods, has 1.
+         > wait h 2: it needs something that this scheduler does not do: hostPort.",
+    );
+    // They fill the gang only where the others do not, and the rest is backfilled.
+    check(
+        "node n1 cpu=1 room=9
+         gang g min=2 pods=2 cpu=1
+         pod g-w-2 group=g
+         pod g-w-3 group=g
+         > g n1[g-w-0 g-w-2 g-w-3] Inqueue
+         > wait g 1: not enough free resources for the whole gang: needs 1 cpu, has 0; 0/1 nodes: 1 not enough cpu.",
+    );
+}
+
+#[test]
 fn room_that_is_being_released() {
     check(
         "node n1 cpu=2

@@ -178,6 +178,8 @@ impl World {
         match kind {
             "pod" => drop(self.pods.remove(&key)),
             "gang" => drop(self.groups.remove(&key)),
+            // A place on a node that is gone is no place, even if the node comes back.
+            "node" => self.decided.retain(|bind| *bind.node != *name),
             _ => {}
         }
         self.hear(match kind {

@@ -44,8 +44,11 @@ fn cluster() -> impl Strategy<Value = Vec<String>> {
     let queue = (0..4, 0..4).prop_map(|(q, parent)| format!("queue q{q} parent=q{parent}"));
     let alone = (0..5, 0..5, 0..6)
         .prop_map(|(pod, node, cpu)| format!("pod x{pod} cpu={cpu} on=n{node} running scheduler=foreign"));
-    let line =
-        prop_oneof![4 => node(), 4 => gang(), 1 => queue, 1 => alone, 1 => Just("class high value=9".to_owned())];
+    // A member that differs from the others of its gang, often one that asks for nothing.
+    let odd = select(vec!["", "", " gated", " wants=hostPort", " select=zone:a", " cpu=1"]);
+    let odd = (0..6, 0..7, odd).prop_map(|(g, pod, extra)| format!("pod g{g}-w-{pod} group=g{g}{extra}"));
+    let class = Just("class high value=9".to_owned());
+    let line = prop_oneof![4 => node(), 4 => gang(), 2 => odd, 1 => queue, 1 => alone, 1 => class];
     prop::collection::vec(line, 1..25)
 }
 
@@ -142,8 +145,7 @@ fn assert_gangs_whole(world: &World) {
         let placed = world.pods.values().filter(here).filter(|pod| {
             let alive = !pod.terminating && pod.phase != PodPhase::Failed;
             let decided = world.decided.iter().any(|bind| bind.pod == pod.key);
-            let best_effort = pod.requests.values().all(|&amount| amount == 0);
-            alive && (pod.node.is_some() || decided || pod.phase != PodPhase::Pending || best_effort)
+            alive && (pod.node.is_some() || decided || pod.phase != PodPhase::Pending)
         });
         assert!(
             placed.count() >= transaction.min_member as usize,
