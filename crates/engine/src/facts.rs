@@ -25,6 +25,8 @@ pub enum Event {
     NodeGone {
         /// Its name.
         name: Arc<str>,
+        /// If given, only a node with this uid is meant.
+        uid: Option<Arc<str>>,
     },
     /// A pod exists, or changed.
     Pod(PodFacts),
@@ -41,6 +43,8 @@ pub enum Event {
     PodGroupGone {
         /// `namespace/name`.
         key: Arc<str>,
+        /// If given, only a pod group with this uid is meant.
+        uid: Option<Arc<str>>,
     },
     /// A queue exists, or changed.
     Queue(QueueFacts),
@@ -48,6 +52,8 @@ pub enum Event {
     QueueGone {
         /// Its name.
         name: Arc<str>,
+        /// If given, only a queue with this uid is meant.
+        uid: Option<Arc<str>>,
     },
     /// A priority class exists, or changed.
     PriorityClass(PriorityClassFacts),
@@ -55,6 +61,8 @@ pub enum Event {
     PriorityClassGone {
         /// Its name.
         name: Arc<str>,
+        /// If given, only a class with this uid is meant.
+        uid: Option<Arc<str>>,
     },
 }
 
@@ -63,6 +71,9 @@ pub enum Event {
 pub struct NodeFacts {
     /// Its name.
     pub name: Arc<str>,
+    /// Its uid.
+    #[serde(default)]
+    pub uid: Arc<str>,
     /// What pods may use in all.
     pub allocatable: Resources,
     /// Its labels.
@@ -387,6 +398,9 @@ impl Default for QueueFacts {
 pub struct PriorityClassFacts {
     /// Its name.
     pub name: Arc<str>,
+    /// Its uid.
+    #[serde(default)]
+    pub uid: Arc<str>,
     /// Its value.
     pub value: i32,
     /// Used for groups that name no class.

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 pub use self::class::{Class, ClassKey, Classes};
 pub use self::table::{ClassId, Id, JobId, NodeId, QueueId, Table, TaskId};
-use crate::facts::{Phase, Taint, Tally};
+use crate::facts::{Phase, PriorityClassFacts, Taint, Tally};
 use crate::resources::{Amounts, Dims};
 
 /// The queue above all others.
@@ -33,8 +33,8 @@ pub struct Model {
     pub queues: Table<QueueId, Queue>,
     /// Pod shapes.
     pub classes: Classes,
-    /// Priority classes: name → value, and whether it is the default.
-    pub priorities: BTreeMap<Arc<str>, (i32, bool)>,
+    /// Priority classes, by name.
+    pub priorities: BTreeMap<Arc<str>, PriorityClassFacts>,
 }
 
 /// A node's record.
@@ -42,6 +42,8 @@ pub struct Model {
 pub struct Node {
     /// False: only mentioned by pods that say they are on it.
     pub present: bool,
+    /// The node's uid.
+    pub uid: Arc<str>,
     /// Cordoned.
     pub unschedulable: bool,
     /// Labels, sorted by key.
@@ -220,13 +222,13 @@ pub struct Queue {
 impl Model {
     /// The priority of a group with this class name.
     pub fn priority_of(&self, class: &str) -> i32 {
-        if let Some(&(value, _)) = self.priorities.get(class) {
-            return value;
+        if let Some(class) = self.priorities.get(class) {
+            return class.value;
         }
         self.priorities
             .values()
-            .filter(|(_, default)| *default)
-            .map(|&(value, _)| value)
+            .filter(|class| class.global_default)
+            .map(|class| class.value)
             .max()
             .unwrap_or(0)
     }

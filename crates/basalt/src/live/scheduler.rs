@@ -157,7 +157,10 @@ impl Scheduler {
                 event,
                 &mut self.synced.nodes,
                 |node: &slim::Node| Event::Node(NodeFacts::from(node)),
-                |key, _| Event::NodeGone { name: key.name.into() },
+                |key, uid| Event::NodeGone {
+                    name: key.name.into(),
+                    uid: Some(uid),
+                },
             ),
             News::Pod(event) => translate(
                 event,
@@ -174,8 +177,9 @@ impl Scheduler {
                     event,
                     &mut self.synced.pod_groups,
                     |group: &PodGroup| Event::PodGroup(PodGroupFacts::from(group)),
-                    |key, _| Event::PodGroupGone {
+                    |key, uid| Event::PodGroupGone {
                         key: key.to_string().into(),
+                        uid: Some(uid),
                     },
                 )
             }
@@ -183,13 +187,19 @@ impl Scheduler {
                 event,
                 &mut self.synced.queues,
                 |queue: &Queue| Event::Queue(QueueFacts::from(queue)),
-                |key, _| Event::QueueGone { name: key.name.into() },
+                |key, uid| Event::QueueGone {
+                    name: key.name.into(),
+                    uid: Some(uid),
+                },
             ),
             News::PriorityClass(event) => translate(
                 event,
                 &mut self.synced.priority_classes,
                 |class: &PriorityClass| Event::PriorityClass(PriorityClassFacts::from(class)),
-                |key, _| Event::PriorityClassGone { name: key.name.into() },
+                |key, uid| Event::PriorityClassGone {
+                    name: key.name.into(),
+                    uid: Some(uid),
+                },
             ),
             News::NotBound(binds) => {
                 for bind in binds {

@@ -96,6 +96,7 @@ impl From<&slim::Node> for NodeFacts {
         };
         NodeFacts {
             name: text(node.metadata.name.as_ref()),
+            uid: text(node.metadata.uid.as_ref()),
             allocatable: resources(&node.status.allocatable),
             labels: pairs(node.metadata.labels.iter().flatten()),
             taints: node.spec.taints.iter().map(taint).collect(),
@@ -301,6 +302,7 @@ impl From<&PriorityClass> for PriorityClassFacts {
     fn from(class: &PriorityClass) -> Self {
         PriorityClassFacts {
             name: text(class.metadata.name.as_ref()),
+            uid: text(class.metadata.uid.as_ref()),
             value: class.value.unwrap_or(0),
             global_default: class.global_default.unwrap_or(false),
         }

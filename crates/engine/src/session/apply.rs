@@ -13,15 +13,15 @@ impl State {
     pub fn apply(&mut self, event: &Event, ours: &dyn Fn(&str) -> bool) {
         match event {
             Event::Node(facts) => self.upsert_node(facts),
-            Event::NodeGone { name } => self.node_gone(name),
+            Event::NodeGone { name, uid } => self.node_gone(name, uid.as_deref()),
             Event::Pod(facts) => self.upsert_pod(facts, ours(&facts.scheduler)),
             Event::PodGone { key, uid } => self.pod_gone(key, uid.as_deref()),
             Event::PodGroup(facts) => self.upsert_group(facts),
-            Event::PodGroupGone { key } => self.group_gone(key),
+            Event::PodGroupGone { key, uid } => self.group_gone(key, uid.as_deref()),
             Event::Queue(facts) => self.upsert_queue(facts),
-            Event::QueueGone { name } => self.queue_gone(name),
+            Event::QueueGone { name, uid } => self.queue_gone(name, uid.as_deref()),
             Event::PriorityClass(facts) => self.upsert_priority(facts),
-            Event::PriorityClassGone { name } => self.priority_gone(name),
+            Event::PriorityClassGone { name, uid } => self.priority_gone(name, uid.as_deref()),
         }
     }
 
@@ -38,7 +38,8 @@ impl State {
         let id = self.intern_node(&facts.name);
         let allocatable = self.model.dims.offers(&facts.allocatable).non_zero();
         self.ledger.grow(&self.model);
-        let node = &self.model.nodes[id];
+        let node = &mut self.model.nodes[id];
+        node.uid.clone_from(&facts.uid);
         if node.present
             && node.allocatable == allocatable
             && node.labels == facts.labels
@@ -59,10 +60,12 @@ impl State {
         self.changed = true;
     }
 
-    fn node_gone(&mut self, name: &str) {
-        let Some(id) = self.model.nodes.find(name).filter(|&id| self.model.nodes[id].present) else {
+    fn node_gone(&mut self, name: &str, uid: Option<&str>) {
+        let Some(id) = self.model.nodes.find(name) else { return };
+        let node = &self.model.nodes[id];
+        if !node.present || !is_meant(uid, &node.uid) {
             return;
-        };
+        }
         self.ledger.withdraw(&self.model, id);
         self.model.nodes[id] = crate::model::Node::default();
         self.ledger.offer(&self.model, id);
@@ -243,7 +246,7 @@ impl State {
 
     fn pod_gone(&mut self, key: &str, uid: Option<&str>) {
         let Some(id) = self.model.tasks.find(key) else { return };
-        if uid.is_some_and(|uid| *self.model.tasks[id].uid != *uid) {
+        if !is_meant(uid, &self.model.tasks[id].uid) {
             return;
         }
         let (job, class, node) = (
@@ -327,8 +330,11 @@ impl State {
         true
     }
 
-    fn group_gone(&mut self, key: &str) {
+    fn group_gone(&mut self, key: &str, uid: Option<&str>) {
         let Some(id) = self.model.jobs.find(key) else { return };
+        if !is_meant(uid, &self.model.jobs[id].uid) {
+            return;
+        }
         self.move_job(id, QueueId::NONE);
         let job = &mut self.model.jobs[id];
         let (roles, tasks, odd_tasks) = (
@@ -418,8 +424,11 @@ impl State {
         self.changed |= put(&mut queue.capability, capability);
     }
 
-    fn queue_gone(&mut self, name: &str) {
+    fn queue_gone(&mut self, name: &str, uid: Option<&str>) {
         let Some(id) = self.model.queues.find(name) else { return };
+        if !is_meant(uid, &self.model.queues[id].uid) {
+            return;
+        }
         self.set_parent(id, ROOT);
         let queue = &mut self.model.queues[id];
         let (parent, chain, mentions) = (queue.parent, std::mem::take(&mut queue.chain), queue.mentions);
@@ -448,15 +457,16 @@ impl State {
     }
 
     fn upsert_priority(&mut self, facts: &PriorityClassFacts) {
-        self.model
-            .priorities
-            .insert(facts.name.clone(), (facts.value, facts.global_default));
+        self.model.priorities.insert(facts.name.clone(), facts.clone());
         self.reprioritise();
     }
 
-    fn priority_gone(&mut self, name: &str) {
-        self.model.priorities.remove(name);
-        self.reprioritise();
+    fn priority_gone(&mut self, name: &str, uid: Option<&str>) {
+        let known = self.model.priorities.get(name);
+        if known.is_some_and(|class| is_meant(uid, &class.uid)) {
+            self.model.priorities.remove(name);
+            self.reprioritise();
+        }
     }
 
     fn reprioritise(&mut self) {
@@ -472,6 +482,11 @@ impl State {
             self.model.jobs[id].priority = priority;
         }
     }
+}
+
+/// Whether news of an end are about the object that is known: a late word about an earlier one of the same name is not.
+fn is_meant(uid: Option<&str>, known: &str) -> bool {
+    uid.is_none_or(|uid| uid == known)
 }
 
 /// Sets a field; true when that changed it.

@@ -466,6 +466,37 @@ fn a_pod_made_anew_is_another_pod() {
 }
 
 #[test]
+fn a_late_end_of_an_earlier_object_of_the_same_name_means_nothing() {
+    check(
+        "node n1 cpu=1 uid=1
+         node n1 cpu=2 uid=2
+         queue q uid=1
+         queue q uid=2
+         class high value=5 uid=1
+         class high value=9 uid=2
+         gang g min=2 pods=2 cpu=1 queue=q class=high
+         gone node/n1 uid=1
+         gone queue/q uid=1
+         gone class/high uid=1
+         gone gang/g uid=1
+         gang low min=1 pods=1 cpu=1 queue=q
+         > g n1[g-w-0 g-w-1] Inqueue
+         > low Inqueue
+         > wait low 1: not enough free resources for the whole gang: needs 1 cpu, has 0; 0/1 nodes: 1 not enough cpu.
+         gone node/n1 uid=2
+         > wait g 2: not enough free resources for the whole gang: needs 2 pods, has 0.
+         > wait g 2: no node fits.
+         > wait low 1: no node fits.
+         gone queue/q uid=2
+         > wait g 2: queue \"q\": the queue does not exist.
+         > wait low 1: queue \"q\": the queue does not exist.
+         gone gang/g uid=uid-g
+         > wait g 2: the pod group does not exist.
+         > wait low 1: queue \"q\": the queue does not exist.",
+    );
+}
+
+#[test]
 fn a_group_that_waits_after_a_failure_does_not_hold_its_place() {
     check(
         "gang g0 queue=q0 min=0 pods=2 cpu=1 memory=0Gi class=high

@@ -119,6 +119,7 @@ impl World {
             }
             "class" => self.hear(Event::PriorityClass(PriorityClassFacts {
                 name: words.name.into(),
+                uid: words.uid(),
                 value: words.number("value").unwrap_or(0) as i32,
                 global_default: words.flag("default"),
             })),
@@ -182,12 +183,13 @@ impl World {
             "node" => self.decided.retain(|bind| *bind.node != *name),
             _ => {}
         }
+        let uid = words.get("uid").map(Arc::from);
         self.hear(match kind {
-            "node" => Event::NodeGone { name: name.into() },
-            "queue" => Event::QueueGone { name: name.into() },
-            "class" => Event::PriorityClassGone { name: name.into() },
-            "gang" => Event::PodGroupGone { key },
-            _ => Event::PodGone { key, uid: None },
+            "node" => Event::NodeGone { name: name.into(), uid },
+            "queue" => Event::QueueGone { name: name.into(), uid },
+            "class" => Event::PriorityClassGone { name: name.into(), uid },
+            "gang" => Event::PodGroupGone { key, uid },
+            _ => Event::PodGone { key, uid },
         });
     }
 
@@ -315,6 +317,10 @@ impl<'a> Words<'a> {
         resources
     }
 
+    fn uid(&self) -> Arc<str> {
+        self.get("uid").unwrap_or("").into()
+    }
+
     fn node(&self) -> NodeFacts {
         let mut allocatable = self.resources("");
         allocatable.insert("pods".into(), self.number("room").unwrap_or(110));
@@ -325,6 +331,7 @@ impl<'a> Words<'a> {
         });
         NodeFacts {
             name: self.name.into(),
+            uid: self.uid(),
             allocatable,
             labels: self.pairs("labels"),
             taints: taints.collect(),
@@ -335,6 +342,7 @@ impl<'a> Words<'a> {
     fn queue(&self) -> QueueFacts {
         QueueFacts {
             name: self.name.into(),
+            uid: self.uid(),
             parent: self.get("parent").unwrap_or("").into(),
             weight: self.number("weight").unwrap_or(1) as u32,
             priority: self.number("priority").unwrap_or(0) as i32,

@@ -95,7 +95,7 @@ fn nodes(world: &World) -> BTreeMap<Arc<str>, NodeFacts> {
     for event in &world.heard {
         match event {
             Event::Node(node) => drop(nodes.insert(node.name.clone(), node.clone())),
-            Event::NodeGone { name } => drop(nodes.remove(name)),
+            Event::NodeGone { name, .. } => drop(nodes.remove(name)),
             _ => {}
         }
     }
@@ -178,11 +178,11 @@ fn run(conf: &str, lines: &[String]) -> (World, Vec<Plan>) {
 /// The last word about each object, in an order of our choice.
 fn last_words(heard: &[Event]) -> Vec<Event> {
     let name = |event: &Event| match event {
-        Event::NodeGone { name } => format!("node {name}"),
+        Event::NodeGone { name, .. } => format!("node {name}"),
         Event::PodGone { key, .. } => format!("pod {key}"),
-        Event::PodGroupGone { key } => format!("group {key}"),
-        Event::QueueGone { name } => format!("queue {name}"),
-        Event::PriorityClassGone { name } => format!("class {name}"),
+        Event::PodGroupGone { key, .. } => format!("group {key}"),
+        Event::QueueGone { name, .. } => format!("queue {name}"),
+        Event::PriorityClassGone { name, .. } => format!("class {name}"),
         Event::Node(node) => format!("node {}", node.name),
         Event::Pod(pod) => format!("pod {}", pod.key),
         Event::PodGroup(group) => format!("group {}", group.key),
