@@ -59,6 +59,7 @@ impl Shortage {
         let mut shortage = Shortage::default();
         for (blocker, count) in blocked {
             let why = match blocker {
+                Blocker::NotReady => "not ready",
                 Blocker::Unschedulable => "unschedulable",
                 Blocker::Affinity => "not selected by the pod",
                 Blocker::Taint => "with a taint that the pod does not tolerate",

@@ -85,6 +85,9 @@ pub struct NodeFacts {
     /// Cordoned.
     #[serde(default)]
     pub unschedulable: bool,
+    /// It says that it is not ready, or has stopped saying that it is.
+    #[serde(default)]
+    pub not_ready: bool,
 }
 
 /// A taint of a node.

@@ -46,6 +46,8 @@ pub struct Node {
     pub uid: Arc<str>,
     /// Cordoned.
     pub unschedulable: bool,
+    /// Not ready.
+    pub not_ready: bool,
     /// Labels, sorted by key.
     pub labels: BTreeMap<Arc<str>, Arc<str>>,
     /// Taints.

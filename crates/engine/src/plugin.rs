@@ -93,6 +93,8 @@ pub struct TooFew {
 /// Why a node does not admit a class of pods, whatever is free on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Blocker {
+    /// It is not ready.
+    NotReady,
     /// It is cordoned.
     Unschedulable,
     /// It lacks labels that the pod selects.

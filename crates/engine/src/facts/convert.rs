@@ -88,6 +88,9 @@ fn effect(word: &str) -> Option<TaintEffect> {
 
 impl From<&slim::Node> for NodeFacts {
     fn from(node: &slim::Node) -> Self {
+        // A node that says nothing of being ready counts as ready.
+        let not_ready =
+            |condition: &slim::NodeCondition| condition.condition_type == "Ready" && condition.status != "True";
         let taint = |taint: &core::Taint| Taint {
             key: Arc::from(taint.key.as_str()),
             value: text(taint.value.as_ref()),
@@ -101,6 +104,7 @@ impl From<&slim::Node> for NodeFacts {
             labels: pairs(node.metadata.labels.iter().flatten()),
             taints: node.spec.taints.iter().map(taint).collect(),
             unschedulable: node.spec.unschedulable,
+            not_ready: node.status.conditions.iter().any(not_ready),
         }
     }
 }

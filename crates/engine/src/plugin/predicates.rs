@@ -19,6 +19,9 @@ impl Plugin for Predicates {
     fn blocker(&self, state: &State, class: ClassId, node: NodeId) -> Option<Blocker> {
         let constraints = &state.model.classes[class].key.constraints;
         let record = &state.model.nodes[node];
+        if record.not_ready {
+            return Some(Blocker::NotReady);
+        }
         if record.unschedulable && !tolerated(&cordon(), &constraints.tolerations) {
             return Some(Blocker::Unschedulable);
         }

@@ -44,7 +44,7 @@ impl State {
             && node.allocatable == allocatable
             && node.labels == facts.labels
             && node.taints == facts.taints
-            && node.unschedulable == facts.unschedulable
+            && (node.unschedulable, node.not_ready) == (facts.unschedulable, facts.not_ready)
         {
             return;
         }
@@ -56,6 +56,7 @@ impl State {
         node.labels.clone_from(&facts.labels);
         node.taints.clone_from(&facts.taints);
         node.unschedulable = facts.unschedulable;
+        node.not_ready = facts.not_ready;
         self.ledger.offer(&self.model, id);
         self.changed = true;
     }

@@ -336,6 +336,7 @@ impl<'a> Words<'a> {
             labels: self.pairs("labels"),
             taints: taints.collect(),
             unschedulable: self.flag("cordoned"),
+            not_ready: self.flag("not-ready"),
         }
     }
 

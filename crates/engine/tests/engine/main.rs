@@ -2,4 +2,5 @@
 
 mod cases;
 mod language;
+mod nodes;
 mod properties;

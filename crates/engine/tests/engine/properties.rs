@@ -19,7 +19,15 @@ tiers:
 ";
 
 fn node() -> impl Strategy<Value = String> {
-    let extra = select(vec!["", "", "", " cordoned", " taint=t", " labels=zone:a"]);
+    let extra = select(vec![
+        "",
+        "",
+        "",
+        " cordoned",
+        " not-ready",
+        " taint=t",
+        " labels=zone:a",
+    ]);
     (0..5, 0..9, 1..9, 1..12, extra)
         .prop_map(|(n, cpu, memory, room, extra)| format!("node n{n} cpu={cpu} memory={memory}Gi room={room}{extra}"))
 }
@@ -114,6 +122,7 @@ fn assert_no_overcommit(world: &World) {
         );
         let node = &nodes[&bind.node];
         assert!(!node.unschedulable, "{} is cordoned", bind.node);
+        assert!(!node.not_ready, "{} is not ready", bind.node);
         assert!(
             taken[&bind.node].len() <= node.allocatable["pods"] as usize,
             "too many pods on {}",

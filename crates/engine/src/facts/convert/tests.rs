@@ -108,6 +108,24 @@ fn a_node_a_group_and_a_queue() {
         "allocatable": { "cpu": 3900, "memory": 1_073_741_824, "pods": 110 },
     });
     assert_eq!(facts::<slim::Node, NodeFacts>(node), expected);
+    let ready =
+        |conditions: Value| json!({ "metadata": { "name": "n", "uid": "u" }, "status": { "conditions": conditions } });
+    for (conditions, not_ready) in [
+        (json!([]), false),
+        (json!([{ "type": "Ready", "status": "True" }]), false),
+        (json!([{ "type": "DiskPressure", "status": "False" }]), false),
+        (
+            json!([{ "type": "DiskPressure", "status": "False" }, { "type": "Ready", "status": "False" }]),
+            true,
+        ),
+        (json!([{ "type": "Ready", "status": "Unknown" }]), true),
+    ] {
+        let mut expected = json!({ "name": "n", "uid": "u" });
+        if not_ready {
+            expected["not_ready"] = json!(true);
+        }
+        assert_eq!(facts::<slim::Node, NodeFacts>(ready(conditions)), expected);
+    }
 
     let group = |spec: Value| json!({ "metadata": { "name": "g", "namespace": "ns" }, "spec": spec, "status": { "phase": "Inqueue", "running": 2 } });
     let spec = json!({ "minMember": 3, "minTaskMember": { "w": 2 }, "queue": "", "minResources": { "cpu": "3" },
