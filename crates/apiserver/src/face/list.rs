@@ -176,7 +176,7 @@ fn snapshot(call: &Call, token: Option<&Continue>) -> ApiResult<(Revision, Snaps
                 "specifying resource version is not allowed when using continue",
             ));
         }
-        if token.rv == 0 || token.rv == store.revision() {
+        if token.rv == 0 {
             return Ok(newest());
         }
         let key = PageKey {
@@ -187,8 +187,10 @@ fn snapshot(call: &Call, token: Option<&Continue>) -> ApiResult<(Revision, Snaps
         if let Some(snapshot) = call.server.inner.pages.get(&key) {
             return Ok((token.rv, snapshot));
         }
+        // Asked for by its revision even where that is the newest: it may not be so a moment later.
         let listing = store.list_at(&call.kind.resource, call.list_namespace(), token.rv);
-        return listing.map(shared).map_err(|_| go_on(token));
+        let listing = listing.ok().filter(|listing| listing.revision == token.rv);
+        return listing.map(shared).ok_or_else(|| go_on(token));
     }
     let revision = revision(&query.resource_version)?;
     let exact = match (query.resource_version_match.as_str(), revision) {
@@ -214,7 +216,7 @@ fn snapshot(call: &Call, token: Option<&Continue>) -> ApiResult<(Revision, Snaps
     if revision > current {
         return Err(ApiError::too_large_revision(revision, current));
     }
-    if !exact || revision == current {
+    if !exact {
         return Ok(newest());
     }
     store
