@@ -55,5 +55,5 @@ pub(crate) use create::insert;
 pub(crate) use custom::{CLEANUP_FINALIZER, RESOURCE as DEFINITIONS};
 pub(crate) use delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation, delete_one};
 pub(crate) use evict::weigh;
-pub(crate) use meta::{Head, Owner, at, draft, head, text};
+pub(crate) use meta::{Head, Owner, at, head, text};
 pub(crate) use update::{Modified, modify};

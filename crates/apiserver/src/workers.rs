@@ -36,12 +36,13 @@ impl Server {
     }
 }
 
-/// Changes a stored object; one that is gone needs no change.
-async fn change(call: &Call, edit: impl Fn(&mut Value)) -> ApiResult<()> {
+/// Changes a stored object; one that is gone needs no change, and another that has its name gets none.
+async fn change(call: &Call, uid: &str, edit: impl Fn(&mut Value)) -> ApiResult<()> {
     let mut warnings = Vec::new();
     let changed = modify(call, &mut warnings, |current, _| {
         let mut new = current.clone();
         edit(&mut new);
+        new["metadata"]["uid"] = uid.into();
         Ok(new)
     });
     match changed.await {
@@ -52,8 +53,8 @@ async fn change(call: &Call, edit: impl Fn(&mut Value)) -> ApiResult<()> {
 }
 
 /// Removes a finalizer.
-async fn release(call: &Call, finalizer: &str) -> ApiResult<()> {
-    change(call, |object| {
+async fn release(call: &Call, uid: &str, finalizer: &str) -> ApiResult<()> {
+    change(call, uid, |object| {
         if let Some(Value::Array(finalizers)) = object.pointer_mut("/metadata/finalizers") {
             finalizers.retain(|found| found != finalizer);
         }

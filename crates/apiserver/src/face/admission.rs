@@ -6,7 +6,7 @@ use std::sync::Arc;
 use basalt_admission::{Decision, Operation, Request, Verdict, View};
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::sync::{RwLockReadGuard, RwLockWriteGuard};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 
 use super::call::Call;
 use super::status::{ApiError, ApiResult};
@@ -85,25 +85,25 @@ impl View for StoreView<'_> {
 }
 
 /// Held from an admission decision until its write is durable, so that what was decided on still holds.
-pub(crate) enum Passage<'a> {
+pub(crate) enum Passage {
     Free,
-    Shared { _guard: RwLockReadGuard<'a, ()> },
-    Alone { _guard: RwLockWriteGuard<'a, ()> },
+    Shared { _guard: OwnedRwLockReadGuard<()> },
+    Alone { _guard: OwnedRwLockWriteGuard<()> },
 }
 
 /// Waits for the right to decide about a write of the call's kind: queues and CRDs, whose rules look at their siblings,
 /// one at a time; deliveries into queues together, but not while a queue changes.
-pub(crate) async fn passage(call: &Call) -> Passage<'_> {
-    let gate = &call.server.inner.gate;
+pub(crate) async fn passage(call: &Call) -> Passage {
+    let gate = call.server.inner.gate.clone();
     let (group, plural) = (call.kind.group.as_ref(), call.kind.plural.as_ref());
     match (group, plural) {
         _ if call.sub.is_some() => Passage::Free,
         ("scheduling.volcano.sh", "queues") | ("apiextensions.k8s.io", _) => Passage::Alone {
-            _guard: gate.write().await,
+            _guard: gate.write_owned().await,
         },
         ("", "pods") => Passage::Free,
         _ if call.server.inner.options.admission.concerns(group, plural) => Passage::Shared {
-            _guard: gate.read().await,
+            _guard: gate.read_owned().await,
         },
         _ => Passage::Free,
     }

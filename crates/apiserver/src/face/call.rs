@@ -5,13 +5,14 @@ use std::sync::Arc;
 use axum::body::Body;
 use http::{HeaderMap, Method, Response, StatusCode};
 
+use super::admission::Passage;
 use super::auth::Identity;
 use super::kinds::{Kind, Sub, Verbs};
 use super::negotiate::Form;
 use super::path::Query;
 use super::server::Server;
 use super::status::{ApiError, ApiResult};
-use super::{body, create, delete, evict, list, patch, pods, present, reviews, scale, tokens, update, watch};
+use super::{body, create, custom, delete, evict, list, patch, pods, present, reviews, scale, tokens, update, watch};
 use crate::store::{Commit, CommitError, Key, Store, Write};
 
 /// One request about a resource, read from its head.
@@ -70,8 +71,28 @@ pub(crate) enum Refused {
 /// Largest stored object: what fits in a request, and some room for what the server adds.
 const OBJECT_MAX: usize = body::BODY_MAX + 64 * 1024;
 
+/// Commits, and does what must follow: a changed definition changes the table of kinds, and only then others may pass.
+pub(crate) async fn commit(call: &Call, passage: Passage, writes: Vec<Write>) -> Result<Commit, Refused> {
+    let defines = *call.kind.resource == *custom::RESOURCE;
+    if matches!(passage, Passage::Free) && !defines {
+        return submit(call.store(), writes).await;
+    }
+    let server = call.server.clone();
+    // In a task of its own, for the client may go away at any moment and what follows must happen all the same.
+    let task = tokio::spawn(async move {
+        let done = submit(server.store(), writes).await;
+        if defines && done.is_ok() {
+            server.reload();
+        }
+        drop(passage);
+        done
+    });
+    let ended = |error: tokio::task::JoinError| Err(Refused::Failed(ApiError::internal(error.to_string())));
+    task.await.unwrap_or_else(ended)
+}
+
 /// Commits, and tells lost races apart from failures.
-pub(crate) async fn commit(store: &Store, writes: Vec<Write>) -> Result<Commit, Refused> {
+async fn submit(store: &Store, writes: Vec<Write>) -> Result<Commit, Refused> {
     let size = |write: &Write| match write {
         Write::Put { draft, .. } => draft.before.len().saturating_add(draft.after.len()),
         Write::Delete { .. } | Write::Check { .. } => 0,

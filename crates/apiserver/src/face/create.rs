@@ -69,9 +69,6 @@ async fn make(call: &Call, mut object: Value, warnings: &mut Vec<String>) -> Api
             Err(Refused::Conflict(_)) => break,
         }
     }
-    if call.kind.custom().is_some() && call.store().head(&definition(call)).is_none() {
-        return Err(ApiError::no_resource());
-    }
     let mut error = ApiError::already_exists(&call.kind, &last);
     let deleting = |object: Arc<Object>| meta::head(&object.body).deletion_timestamp.is_some();
     if call.store().head(&call.key(&last)).is_some_and(deleting) {
@@ -130,18 +127,10 @@ fn place(call: &Call, object: &mut Value) -> ApiResult<()> {
 
 async fn store(call: &Call, mut object: Value, name: &str, warnings: &mut Vec<String>) -> Result<Made, Refused> {
     let failed = Refused::Failed;
-    let _passage = admission::passage(call).await;
+    let passage = admission::passage(call).await;
     let mut writes = Vec::with_capacity(3);
     if let Some(shape) = call.kind.custom() {
-        if shape.terminating {
-            let why = "create not allowed while custom resource definition is terminating";
-            return Err(failed(ApiError::new(405, "MethodNotAllowed", why)));
-        }
-        // A definition has the name of its resource. Once it is gone, nothing of its kind can be made.
-        writes.push(Write::Check {
-            key: definition(call),
-            expect: Expect::Present,
-        });
+        writes.push(definition_check(call, shape.terminating).map_err(failed)?);
     }
     if call.kind.namespaced {
         writes.push(namespace_check(call, name).map_err(failed)?);
@@ -153,8 +142,7 @@ async fn store(call: &Call, mut object: Value, name: &str, warnings: &mut Vec<St
     }
     admission::admit(call, Operation::Create, name, Some(&mut object), None, warnings).map_err(failed)?;
     incoming::validate(call, &object, None).map_err(failed)?;
-    let is_crd = *call.kind.resource == *custom::RESOURCE;
-    if is_crd {
+    if *call.kind.resource == *custom::RESOURCE {
         custom::establish(&mut object, &call.server.definitions(), &call.now());
     }
     if call.query.dry_run {
@@ -165,10 +153,7 @@ async fn store(call: &Call, mut object: Value, name: &str, warnings: &mut Vec<St
         expect: Expect::Absent,
         draft: meta::draft(&object),
     });
-    let mut commit = commit(call.store(), writes).await?;
-    if is_crd {
-        call.server.reload();
-    }
+    let mut commit = commit(call, passage, writes).await?;
     let stored = commit
         .objects
         .pop()
@@ -176,13 +161,20 @@ async fn store(call: &Call, mut object: Value, name: &str, warnings: &mut Vec<St
     Ok(Made::Stored(stored))
 }
 
-/// Where the definition of the call's kind is kept.
-fn definition(call: &Call) -> Key {
-    Key {
-        resource: custom::RESOURCE.into(),
-        namespace: "".into(),
-        name: call.kind.resource.clone(),
+/// The definition must be there, not be on its way out, and stay so until the object is stored: then whoever empties it
+/// sees everything that there is of it.
+fn definition_check(call: &Call, terminating: bool) -> ApiResult<Write> {
+    // A definition has the name of its resource.
+    let key = Key::new(custom::RESOURCE, "", call.kind.resource.clone());
+    let definition = call.store().head(&key).ok_or_else(ApiError::no_resource)?;
+    if terminating || meta::head(&definition.body).deletion_timestamp.is_some() {
+        let why = "create not allowed while custom resource definition is terminating";
+        return Err(ApiError::new(405, "MethodNotAllowed", why));
     }
+    Ok(Write::Check {
+        key,
+        expect: Expect::Revision(definition.revision),
+    })
 }
 
 /// A name that is taken is said before admission finds other faults.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::call::{Call, Refused, commit};
 use super::meta::{self, at, text, texts};
 use super::status::{ApiError, ApiResult, json_response, success};
-use super::update::{ATTEMPTS_MAX, after, write_of};
+use super::update::{ATTEMPTS_MAX, write_of};
 use super::{admission, body, custom, list, present};
 use crate::store::{Object, Write};
 
@@ -202,10 +202,8 @@ pub(crate) async fn delete_one(
         if options.dry_run {
             return Ok(done(new));
         }
-        match commit(call.store(), vec![write]).await {
+        match commit(call, passage, vec![write]).await {
             Ok(commit) => {
-                after(call);
-                drop(passage);
                 let object = commit
                     .objects
                     .last()

@@ -30,6 +30,17 @@ pub(crate) async fn evict(call: &Call, bytes: &[u8]) -> ApiResult<Response<Body>
         propagation: None,
         dry_run: call.query.dry_run || texts(&eviction, &["deleteOptions", "dryRun"]).any(|word| word == "All"),
     };
+    let plain = Call {
+        sub: None,
+        ..call.copy()
+    };
+    // In a task of its own: the next eviction must wait until this one is done, also when the client goes away.
+    let task = tokio::spawn(async move { weigh_and_delete(&plain, &options).await });
+    task.await.map_err(|error| ApiError::internal(error.to_string()))??;
+    Ok(done())
+}
+
+async fn weigh_and_delete(call: &Call, options: &DeleteOptions) -> ApiResult<()> {
     // One at a time, so that two evictions never spend the same disruption.
     let _one = call.server.inner.evictions.lock().await;
     let pod = call
@@ -37,12 +48,7 @@ pub(crate) async fn evict(call: &Call, bytes: &[u8]) -> ApiResult<Response<Body>
         .get(&call.key(&call.name))
         .ok_or_else(|| call.not_found())?;
     check_budgets(call, &pod)?;
-    let plain = Call {
-        sub: None,
-        ..call.copy()
-    };
-    delete_one(&plain, &call.name, &options, &mut Vec::new()).await?;
-    Ok(done())
+    delete_one(call, &call.name, options, &mut Vec::new()).await.map(drop)
 }
 
 fn check_budgets(call: &Call, pod: &Object) -> ApiResult<()> {

@@ -146,8 +146,14 @@ pub(crate) struct Head {
     pub(crate) finalizers: Vec<String>,
 }
 
+impl Head {
+    pub(crate) fn has_finalizer(&self, name: &str) -> bool {
+        self.finalizers.iter().any(|finalizer| finalizer == name)
+    }
+}
+
 /// An owner reference.
-#[derive(Debug, Default, Clone, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Owner {
     pub(crate) api_version: String,

@@ -10,6 +10,7 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::admission::Passage;
 use super::call::{Call, Refused, commit};
 use super::kinds::Kind;
 use super::meta::{self, at, text};
@@ -97,7 +98,7 @@ async fn bind_all(call: &Call, pods: &Arc<Kind>, bindings: &[Value]) -> ApiResul
         if call.query.dry_run {
             return Ok(());
         }
-        match commit(call.store(), writes).await {
+        match commit(call, Passage::Free, writes).await {
             Ok(_) => return Ok(()),
             Err(Refused::Conflict(key)) => lost = Some(key),
             Err(Refused::Failed(error)) => return Err(error),

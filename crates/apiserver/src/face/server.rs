@@ -99,7 +99,7 @@ pub(crate) struct Inner {
     /// Lists that are being read page by page.
     pub(crate) pages: Pages,
     /// See [`super::admission::passage`].
-    pub(crate) gate: tokio::sync::RwLock<()>,
+    pub(crate) gate: Arc<tokio::sync::RwLock<()>>,
     /// Held while an eviction is weighed and done.
     pub(crate) evictions: tokio::sync::Mutex<()>,
     /// Turns true when the server goes down: watches end.
@@ -128,7 +128,7 @@ impl Server {
                 definitions: Mutex::default(),
                 values: ValueCache::default(),
                 pages: Pages::default(),
-                gate: tokio::sync::RwLock::default(),
+                gate: Arc::default(),
                 evictions: tokio::sync::Mutex::default(),
                 closing: watch::Sender::new(false),
                 kinds_changed: watch::Sender::new(()),

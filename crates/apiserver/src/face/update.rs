@@ -122,10 +122,8 @@ pub(crate) async fn modify(
         if call.query.dry_run {
             return Ok(Modified::Dry(old));
         }
-        match commit(call.store(), vec![write]).await {
+        match commit(call, passage, vec![write]).await {
             Ok(mut commit) => {
-                after(call);
-                drop(passage);
                 let object = commit
                     .objects
                     .pop()
@@ -137,13 +135,6 @@ pub(crate) async fn modify(
         }
     }
     Err(ApiError::stale(&call.kind, &call.name))
-}
-
-/// What a write of some kinds sets in motion at once.
-pub(crate) fn after(call: &Call) {
-    if *call.kind.resource == *custom::RESOURCE {
-        call.server.reload();
-    }
 }
 
 /// The write that makes `new` the state: a removal when the last thing that held a deleted object is gone.

@@ -71,7 +71,11 @@ async fn count(server: &Server, namespace: &str) {
             sub: Some(Sub::Status),
             ..Call::internal(server, kind, namespace, &object.key.name)
         };
-        if let Err(error) = change(&call, |budget| budget["status"] = status.clone()).await {
+        if let Err(error) = change(&call, text(&budget, &["metadata", "uid"]), |new| {
+            new["status"] = status.clone();
+        })
+        .await
+        {
             tracing::warn!(%error, budget = text(&budget, &["metadata", "name"]), "cannot write the status of a budget");
         }
     }

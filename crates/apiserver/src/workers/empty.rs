@@ -12,10 +12,9 @@ use tokio::task::JoinSet;
 use super::feed::{Change, Feed};
 use super::{change, is_gone, release};
 use crate::face::{
-    ApiResult, CLEANUP_FINALIZER, Call, DEFINITIONS, DeleteOptions, Kind, Server, Sub, Verbs, delete_one, draft, head,
-    text,
+    ApiResult, CLEANUP_FINALIZER, Call, DEFINITIONS, DeleteOptions, Kind, Server, Sub, Verbs, delete_one, head, text,
 };
-use crate::store::{Expect, Key, Revision, Write};
+use crate::store::{Key, Revision};
 
 /// How many objects are deleted at the same time.
 const WIDTH: usize = 64;
@@ -24,7 +23,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Empties namespaces that are being deleted.
 pub(super) async fn namespaces(server: Server) {
-    follow(&server, "namespaces", |server, key| async move {
+    follow(&server, "namespaces", |server, key, uid| async move {
         let contents = |server: &Server| {
             let registry = server.registry();
             let kinds = registry
@@ -36,7 +35,9 @@ pub(super) async fn namespaces(server: Server) {
                 .cloned()
                 .collect::<Vec<_>>()
         };
-        empty(&server, contents, Some(&key.name)).await;
+        if !empty(&server, (&key, &uid), contents, Some(&key.name)).await {
+            return Ok(());
+        }
         let registry = server.registry();
         let Some(kind) = registry.find("", "v1", "namespaces") else {
             return Ok(());
@@ -45,7 +46,7 @@ pub(super) async fn namespaces(server: Server) {
             sub: Some(Sub::Finalize),
             ..Call::internal(&server, kind, "", &key.name)
         };
-        change(&call, |namespace| {
+        change(&call, &uid, |namespace| {
             if let Some(Value::Array(finalizers)) = namespace.pointer_mut("/spec/finalizers") {
                 finalizers.retain(|finalizer| finalizer != "kubernetes");
             }
@@ -57,7 +58,7 @@ pub(super) async fn namespaces(server: Server) {
 
 /// Empties definitions that are being deleted.
 pub(super) async fn definitions(server: Server) {
-    follow(&server, DEFINITIONS, |server, key| async move {
+    follow(&server, DEFINITIONS, |server, key, uid| async move {
         let Some(object) = server.store().get(&key) else {
             return Ok(());
         };
@@ -82,40 +83,27 @@ pub(super) async fn definitions(server: Server) {
                 .into_iter()
                 .collect::<Vec<_>>()
         };
-        empty(&server, contents, None).await;
+        if !empty(&server, (&key, &uid), contents, None).await {
+            return Ok(());
+        }
         let registry = server.registry();
         let Some(kind) = registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else {
             return Ok(());
         };
-        release(&Call::internal(&server, kind, "", &key.name), CLEANUP_FINALIZER).await?;
-        sweep(&server, &resource).await;
-        Ok(())
+        release(&Call::internal(&server, kind, "", &key.name), &uid, CLEANUP_FINALIZER).await
     })
     .await;
-}
-
-/// Removes what slipped in between the last look and the end of a definition; after it nothing more can.
-async fn sweep(server: &Server, resource: &str) {
-    for object in server.store().list(resource, None).objects {
-        let value: Value = serde_json::from_slice(&object.body).unwrap_or_default();
-        let write = Write::Delete {
-            key: object.key.clone(),
-            expect: Expect::Present,
-            last: draft(&value),
-        };
-        // Gone already is as good.
-        let _gone = server.store().commit(vec![write]).await;
-    }
 }
 
 /// Starts `work` once for each object of the resource that is being deleted.
 async fn follow<F: Future<Output = ApiResult<()>> + Send + 'static>(
     server: &Server,
     resource: &str,
-    work: impl Fn(Server, Key) -> F,
+    work: impl Fn(Server, Key, String) -> F,
 ) {
     let mut feed = Feed::new(server.store(), resource);
-    let busy: Arc<Mutex<BTreeSet<Key>>> = Arc::default();
+    // By uid: one of the same name may be on its way out before the work for the last one has noticed that it is over.
+    let busy: Arc<Mutex<BTreeSet<String>>> = Arc::default();
     let mut tasks = JoinSet::new();
     loop {
         let change = tokio::select! {
@@ -123,41 +111,57 @@ async fn follow<F: Future<Output = ApiResult<()>> + Send + 'static>(
             Some(_) = tasks.join_next(), if !tasks.is_empty() => continue,
         };
         let Change::Present(object) = change else { continue };
-        if head(&object.body).deletion_timestamp.is_none() || !busy.lock().insert(object.key.clone()) {
+        let found = head(&object.body);
+        if found.deletion_timestamp.is_none() || !busy.lock().insert(found.uid.clone()) {
             continue;
         }
-        let (busy, key) = (busy.clone(), object.key.clone());
-        let work = work(server.clone(), key.clone());
+        let (busy, key, uid) = (busy.clone(), object.key.clone(), found.uid);
+        let work = work(server.clone(), key.clone(), uid.clone());
         tasks.spawn(async move {
             match work.await {
                 Err(error) if !is_gone(&error) => tracing::warn!(%error, %key, "cannot finish a deletion"),
                 _ => {}
             }
-            busy.lock().remove(&key);
+            busy.lock().remove(&uid);
         });
     }
 }
 
-/// Deletes all objects of the kinds, and returns when none is left.
-async fn empty(server: &Server, contents: impl Fn(&Server) -> Vec<Arc<Kind>>, namespace: Option<&str>) {
+/// Deletes all objects of the kinds. True when none is left; false when the holder is not, or not any more, the one
+/// that is being deleted: what is there then belongs to another of that name.
+async fn empty(
+    server: &Server,
+    (holder, uid): (&Key, &str),
+    contents: impl Fn(&Server) -> Vec<Arc<Kind>>,
+    namespace: Option<&str>,
+) -> bool {
+    let is_going = || {
+        let found = server.store().head(holder).map(|object| head(&object.body));
+        found.is_some_and(|found| found.uid == uid && found.deletion_timestamp.is_some())
+    };
     loop {
         let mut left: Option<(Arc<str>, Revision)> = None;
         for kind in contents(server) {
             let listing = server.store().list(&kind.resource, namespace);
-            let doomed = listing
-                .objects
-                .iter()
-                .filter(|object| head(&object.body).deletion_timestamp.is_none());
-            let calls: Vec<Call> = doomed
-                .map(|object| Call::internal(server, &kind, &object.key.namespace, &object.key.name))
-                .collect();
-            stream::iter(calls.iter()).for_each_concurrent(WIDTH, delete).await;
+            // Looked at after listing: what was listed is then this holder's, and uids keep it apart from what follows.
+            if !is_going() {
+                return false;
+            }
+            let doomed = listing.objects.iter().filter_map(|object| {
+                let found = head(&object.body);
+                let call = || Call::internal(server, &kind, &object.key.namespace, &object.key.name);
+                found.deletion_timestamp.is_none().then(|| (call(), found.uid))
+            });
+            let doomed: Vec<(Call, String)> = doomed.collect();
+            stream::iter(doomed).for_each_concurrent(WIDTH, delete).await;
             let listing = server.store().list(&kind.resource, namespace);
             if !listing.objects.is_empty() {
                 left = Some((kind.resource.clone(), listing.revision));
             }
         }
-        let Some((resource, revision)) = left else { return };
+        let Some((resource, revision)) = left else {
+            return is_going();
+        };
         if let Ok(mut watch) = server.store().watch(&resource, revision) {
             // Either something changes there, or it is time to look again.
             let _either = tokio::time::timeout(PAUSE, watch.next()).await;
@@ -165,8 +169,12 @@ async fn empty(server: &Server, contents: impl Fn(&Server) -> Vec<Arc<Kind>>, na
     }
 }
 
-async fn delete(call: &Call) {
-    match delete_one(call, &call.name, &DeleteOptions::default(), &mut Vec::new()).await {
+async fn delete((call, uid): (Call, String)) {
+    let options = DeleteOptions {
+        uid: Some(uid),
+        ..DeleteOptions::default()
+    };
+    match delete_one(&call, &call.name, &options, &mut Vec::new()).await {
         Err(error) if !is_gone(&error) => tracing::warn!(%error, "cannot delete"),
         _ => {}
     }

@@ -10,6 +10,8 @@ use crate::store::{EventKind, Object, Store, Watch};
 pub(super) enum Change {
     /// Some changes were missed: the objects that follow are all there are now.
     Relisted,
+    /// All objects that there were have been told; what follows is new.
+    Listed,
     /// There is such an object, new or changed.
     Present(Arc<Object>),
     /// It is gone; this was its last state.
@@ -49,6 +51,7 @@ impl Feed {
                     self.ready.push_back(Change::Relisted);
                 }
                 self.ready.extend(listing.objects.into_iter().map(Change::Present));
+                self.ready.push_back(Change::Listed);
                 continue;
             };
             match watch.next().await {

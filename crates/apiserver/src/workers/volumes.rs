@@ -14,7 +14,7 @@ pub(super) async fn run(server: Server) {
         let done = match claims.next().await {
             Change::Present(claim) => bind(&server, &claim).await,
             Change::Gone(claim) => remove(&server, &claim).await,
-            Change::Relisted => Ok(()),
+            Change::Relisted | Change::Listed => Ok(()),
         };
         match done {
             Err(error) if !is_gone(&error) => tracing::warn!(%error, "cannot bind a volume"),
@@ -67,24 +67,36 @@ async fn bind(server: &Server, object: &Object) -> ApiResult<()> {
         Err(error) if error.reason != "AlreadyExists" => return Err(error),
         _ => {}
     }
+    let uid = head(&object.body).uid;
+    let Some(volume_uid) = volume_of(server, &name, &uid) else {
+        return Ok(());
+    };
     let volume_call = Call::internal(server, volumes, "", &name);
     let status = |call: Call| Call {
         sub: Some(crate::face::Sub::Status),
         ..call
     };
-    change(&status(volume_call), |volume| {
+    change(&status(volume_call), &volume_uid, |volume| {
         volume["status"]["phase"] = "Bound".into();
     })
     .await?;
     let claim_call = || Call::internal(server, claims, &object.key.namespace, &object.key.name);
-    change(&claim_call(), |claim| {
+    change(&claim_call(), &uid, |claim| {
         claim["spec"]["volumeName"] = name.as_str().into();
     })
     .await?;
-    change(&status(claim_call()), |claim| {
+    change(&status(claim_call()), &uid, |claim| {
         claim["status"] = json!({"phase": "Bound", "accessModes": modes, "capacity": {"storage": storage}});
     })
     .await
+}
+
+/// The uid of the volume of that name, if it is the claim's.
+fn volume_of(server: &Server, name: &str, claim_uid: &str) -> Option<String> {
+    let found = server.store().head(&Key::new("persistentvolumes", "", name))?;
+    let volume: Value = serde_json::from_slice(&found.body).ok()?;
+    let ours = text(&volume, &["spec", "claimRef", "uid"]) == claim_uid;
+    ours.then(|| text(&volume, &["metadata", "uid"]).to_owned())
 }
 
 /// Whether volumes of the class are made up here.
@@ -102,15 +114,13 @@ async fn remove(server: &Server, claim: &Object) -> ApiResult<()> {
         return Ok(());
     };
     let name = volume_name(claim);
-    if server
-        .store()
-        .get(&Key::new("persistentvolumes", "", name.as_str()))
-        .is_none()
-    {
+    let Some(uid) = volume_of(server, &name, &head(&claim.body).uid) else {
         return Ok(());
-    }
+    };
+    let options = DeleteOptions {
+        uid: Some(uid),
+        ..DeleteOptions::default()
+    };
     let call = Call::internal(server, volumes, "", &name);
-    delete_one(&call, &name, &DeleteOptions::default(), &mut Vec::new())
-        .await
-        .map(drop)
+    delete_one(&call, &name, &options, &mut Vec::new()).await.map(drop)
 }

@@ -1,5 +1,7 @@
 //! Kinds that are defined at run time.
 
+use basalt_apiserver::store::{Backend, Options};
+use futures::FutureExt;
 use serde_json::json;
 
 use crate::world::{World, widget, widgets};
@@ -224,4 +226,17 @@ async fn our_own_kinds_pass_admission() {
     assert_eq!(closed.code, 200, "{}", closed.body);
     let protected = world.send("DELETE", &format!("{queues}/default"), "", "").await;
     assert!(matches!(protected.code, 403 | 422), "{}", protected.body);
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_leaves_nothing_half_done() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let world = World::with(Options::new(Backend::Disk(folder.path().join("store")))).await;
+    {
+        let creation = world.post(CRDS, widgets());
+        // One step: the write is on its way to disk, and nobody waits for it any more.
+        assert!(creation.now_or_never().is_none());
+    }
+    world.until(WIDGETS, |answer| answer.code == 200).await;
+    world.made(WIDGETS, widget("a")).await;
 }

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use basalt_apiserver::face::{Server, ServerOptions, index};
 use basalt_apiserver::store::{Backend, Options, Store};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::api::{DeleteParams, PostParams, PropagationPolicy};
 use serde_json::{Value, json};
 
 use crate::world::{World, config_map, pod};
@@ -101,6 +103,61 @@ async fn foreground_waits_and_orphan_spares() {
     );
 }
 
+/// A server without its workers.
+async fn idle() -> Server {
+    let store = Store::open(Options {
+        indexer: index,
+        ..Options::new(Backend::Memory)
+    })
+    .expect("a store");
+    let server = Server::new(store, ServerOptions::default());
+    server.bootstrap().await.expect("bootstrap");
+    server
+}
+
+#[tokio::test]
+async fn nothing_is_let_go_before_everything_is_known() {
+    let server = idle().await;
+    let maps: kube::Api<ConfigMap> = kube::Api::default_namespaced(server.client("tester"));
+    let owner: ConfigMap = serde_json::from_value(config_map("owner")).expect("a config map");
+    let owner = maps.create(&PostParams::default(), &owner).await.expect("an owner");
+    let owner = serde_json::to_value(owner).expect("JSON");
+    let pods: kube::Api<Pod> = kube::Api::default_namespaced(server.client("tester"));
+    for n in 0..300 {
+        let spared = owned(pod(&format!("spared-{n}")), &[&owner]);
+        let spared: Pod = serde_json::from_value(spared).expect("a pod");
+        pods.create(&PostParams::default(), &spared).await.expect("a pod");
+    }
+    let orphan = DeleteParams {
+        propagation_policy: Some(PropagationPolicy::Orphan),
+        ..DeleteParams::default()
+    };
+    maps.delete("owner", &orphan).await.expect("deleted");
+    let world = World::over(server);
+    world.gone(&format!("{MAPS}/owner")).await;
+    let left = world.get(PODS).await.body["items"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    assert_eq!(left.len(), 300);
+    assert!(left.iter().all(|pod| pod["metadata"].get("ownerReferences").is_none()));
+}
+
+#[tokio::test]
+async fn an_owner_that_cannot_be_looked_up_keeps_what_it_owns() {
+    let world = World::new().await;
+    let owner = world.made(MAPS, config_map("owner")).await;
+    let classes = "/apis/scheduling.k8s.io/v1/priorityclasses";
+    let class = |name: &str| json!({"metadata": {"name": name}, "value": 7});
+    // Nothing says in which namespace the owner of an object without one is.
+    world.made(classes, owned(class("kept"), &[&owner])).await;
+    let gone = world.made(classes, class("gone")).await;
+    world.delete(&format!("{classes}/gone"), json!({})).await;
+    world.made(classes, owned(class("later"), &[&gone])).await;
+    world.gone(&format!("{classes}/later")).await;
+    assert_eq!(world.get(&format!("{classes}/kept")).await.code, 200);
+}
+
 #[tokio::test]
 async fn a_namespace_is_emptied_first() {
     let world = World::new().await;
@@ -148,6 +205,39 @@ async fn a_namespace_is_emptied_first() {
             .objects
             .is_empty()
     );
+}
+
+#[tokio::test]
+async fn a_namespace_made_anew_is_not_emptied() {
+    let world = World::new().await;
+    let (space, maps) = ("/api/v1/namespaces/space", "/api/v1/namespaces/space/configmaps");
+    let namespace = |name: &str| json!({"metadata": {"name": name}});
+    world.made("/api/v1/namespaces", namespace("space")).await;
+    let mut held = config_map("held");
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    world.made(maps, held).await;
+    world.delete(space, json!({})).await;
+    world
+        .until(&format!("{maps}/held"), |answer| {
+            answer.body["metadata"]["deletionTimestamp"].is_string()
+        })
+        .await;
+    // Somebody does not wait for the content, and makes the namespace again.
+    let mut going = world.get(space).await.body;
+    going["spec"]["finalizers"] = json!([]);
+    world.put(&format!("{space}/finalize"), going).await;
+    world.gone(space).await;
+    world.made("/api/v1/namespaces", namespace("space")).await;
+    world.made(maps, config_map("new")).await;
+    world
+        .merge(&format!("{maps}/held"), json!({"metadata": {"finalizers": null}}))
+        .await;
+    // Another namespace comes and goes, so the worker has had its turn.
+    world.made("/api/v1/namespaces", namespace("other")).await;
+    world.delete("/api/v1/namespaces/other", json!({})).await;
+    world.gone("/api/v1/namespaces/other").await;
+    assert_eq!(world.get(&format!("{maps}/new")).await.code, 200);
+    assert_eq!(world.get(space).await.body["status"]["phase"], "Active");
 }
 
 #[tokio::test]

@@ -1,0 +1,79 @@
+//! Who owns what, as far as objects with owners go.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::face::Owner;
+use crate::store::Key;
+
+/// What an owner has: each dependent, and whether the owner waits for it when it is deleted in the foreground.
+#[derive(Default)]
+struct Owned {
+    keys: BTreeMap<Key, bool>,
+    blocking: usize,
+}
+
+/// The owners of every object that has some, and the other way round by the owner's uid.
+#[derive(Default)]
+pub(super) struct Index {
+    owners: HashMap<Key, Vec<Owner>>,
+    dependents: HashMap<String, Owned>,
+}
+
+impl Index {
+    /// Whether the object is known with just these owners.
+    pub(super) fn knows(&self, key: &Key, owners: &[Owner]) -> bool {
+        self.owners.get(key).map(Vec::as_slice).unwrap_or_default() == owners
+    }
+
+    /// Takes in an object that is not known.
+    pub(super) fn learn(&mut self, key: &Key, owners: Vec<Owner>) {
+        for owner in &owners {
+            let owned = self.dependents.entry(owner.uid.clone()).or_default();
+            let blocks = owner.block_owner_deletion == Some(true);
+            let before = owned.keys.get(key).copied().unwrap_or_default();
+            owned.keys.insert(key.clone(), before || blocks);
+            owned.blocking += usize::from(blocks && !before);
+        }
+        self.owners.insert(key.clone(), owners);
+    }
+
+    /// Drops an object, and says who owned it.
+    pub(super) fn forget(&mut self, key: &Key) -> Vec<Owner> {
+        let owners = self.owners.remove(key).unwrap_or_default();
+        for owner in &owners {
+            let Some(owned) = self.dependents.get_mut(&owner.uid) else {
+                continue;
+            };
+            if owned.keys.remove(key) == Some(true) {
+                owned.blocking = owned.blocking.saturating_sub(1);
+            }
+            if owned.keys.is_empty() {
+                self.dependents.remove(&owner.uid);
+            }
+        }
+        owners
+    }
+
+    /// Every object that has owners.
+    pub(super) fn owned(&self) -> Vec<Key> {
+        self.owners.keys().cloned().collect()
+    }
+
+    /// What the object with that uid owns.
+    pub(super) fn dependents(&self, uid: &str) -> Vec<Key> {
+        let owned = self.dependents.get(uid);
+        owned
+            .map(|owned| owned.keys.keys().cloned().collect())
+            .unwrap_or_default()
+    }
+
+    /// Whether the object with that uid owns anything.
+    pub(super) fn is_owner(&self, uid: &str) -> bool {
+        self.dependents.contains_key(uid)
+    }
+
+    /// Whether the object with that uid has to wait for any of its dependents.
+    pub(super) fn is_blocked(&self, uid: &str) -> bool {
+        self.dependents.get(uid).is_some_and(|owned| owned.blocking > 0)
+    }
+}
