@@ -11,6 +11,9 @@ const SECOND: i64 = 1_000_000_000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 
+/// The pattern that CRDs check durations with: all that [`Duration::parse`] reads, and what is too long for it.
+pub const PATTERN: &str = r"^(\+|-)?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$";
+
 /// A span of time in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Duration(i64);
@@ -179,13 +182,17 @@ impl JsonSchema for Duration {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string" })
+        json_schema!({ "type": "string", "pattern": PATTERN })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Duration;
+    use super::{Duration, PATTERN};
+
+    fn pattern_admits(text: &str) -> bool {
+        regex::Regex::new(PATTERN).expect("a pattern").is_match(text)
+    }
 
     #[test]
     fn reads_and_prints_as_go_does() {
@@ -195,6 +202,7 @@ mod tests {
                 printed,
                 "{text}"
             );
+            assert!(pattern_admits(text) && pattern_admits(printed), "{text}");
         };
         check("0", "0s");
         check("0s", "0s");
@@ -230,6 +238,7 @@ mod tests {
             "1d",
         ] {
             assert!(Duration::parse(text).is_err(), "{text:?} should be refused");
+            assert!(!pattern_admits(text) || text.len() > 20, "{text:?} should be refused");
         }
     }
 
@@ -243,6 +252,7 @@ mod tests {
         #[test]
         fn any_text_parses_or_fails_without_panic(text in "[-+]?([0-9]{0,25}\\.?[0-9]{0,25}(h|m|s|ms|us|ns|x)?){0,4}") {
             if let Ok(duration) = Duration::parse(&text) {
+                proptest::prop_assert!(pattern_admits(&text));
                 proptest::prop_assert_eq!(Duration::parse(&duration.to_string()), Ok(duration));
             }
         }

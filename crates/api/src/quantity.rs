@@ -29,8 +29,9 @@ mod tests;
 /// Amounts by resource name: `cpu`, `memory`, `nvidia.com/gpu`.
 pub type ResourceList = BTreeMap<String, Quantity>;
 
-/// The pattern that CRDs check quantities with.
-pub const PATTERN: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+/// The pattern that CRDs check quantities with. It admits nothing that [`Quantity::parse`] refuses, but for the length.
+pub const PATTERN: &str =
+    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]{1,18}))?$";
 
 const NANO: i128 = 1_000_000_000;
 const MILLI: i128 = 1_000_000;
@@ -39,7 +40,7 @@ const MAX: i128 = 10_i128.pow(38);
 /// 2^63−1 units.
 const BINARY_MAX: i128 = (i64::MAX as i128) * NANO;
 /// Longer texts are refused: no honest quantity comes near.
-const TEXT_MAX: usize = 1024;
+pub(crate) const TEXT_MAX: usize = 1024;
 
 /// How a quantity is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -467,7 +468,7 @@ impl JsonSchema for Quantity {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "x-kubernetes-int-or-string": true, "pattern": PATTERN })
+        json_schema!({ "x-kubernetes-int-or-string": true, "pattern": PATTERN, "maxLength": TEXT_MAX })
     }
 }
 

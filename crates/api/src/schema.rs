@@ -93,7 +93,7 @@ fn expand(schema: &Value, definitions: &Map<String, Value>, open: &mut BTreeSet<
 
 fn named(name: &str, definitions: &Map<String, Value>, open: &mut BTreeSet<String>) -> Value {
     if name.ends_with(".api.resource.Quantity") {
-        return json!({ "x-kubernetes-int-or-string": true, "pattern": quantity::PATTERN });
+        return json!({ "x-kubernetes-int-or-string": true, "pattern": quantity::PATTERN, "maxLength": quantity::TEXT_MAX });
     }
     if name.ends_with(".util.intstr.IntOrString") {
         return json!({ "x-kubernetes-int-or-string": true });

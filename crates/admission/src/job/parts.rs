@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use basalt_api::duration::Duration;
 use serde_json::Value;
 
 use super::{replicas, task_label, tasks};
@@ -51,6 +52,13 @@ pub(crate) const RULES: &[Rule] = &[
         class: Class::Invalid,
         operations: &[Create],
         check: policy_once,
+    },
+    Rule {
+        id: "job/durations",
+        about: "runningEstimate and the timeouts of policies are durations, such as 90s or 1h30m",
+        class: Class::Invalid,
+        operations: &[Create],
+        check: durations,
     },
     Rule {
         id: "job/depends-on",
@@ -169,6 +177,20 @@ fn policy_once(case: &Case<'_>, broken: &mut Vec<String>) {
             ));
         }
     }
+}
+
+fn durations(case: &Case<'_>, broken: &mut Vec<String>) {
+    let mut check = |place: String, value: &Value| match value.as_str().map(Duration::parse) {
+        Some(Ok(_)) => {}
+        Some(Err(error)) => broken.push(format!("{place}: {error}")),
+        None if value.is_null() => {}
+        None => broken.push(format!("{place} is {value}, write a text such as \"90s\"")),
+    };
+    let estimate = format!("{}: spec.runningEstimate", case.subject());
+    check(estimate, at(case.object, "/spec/runningEstimate"));
+    each_policy(case, |place, policy| {
+        check(format!("{place}.timeout"), at(policy, "/timeout"));
+    });
 }
 
 fn depends_on(case: &Case<'_>, broken: &mut Vec<String>) {

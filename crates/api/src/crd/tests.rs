@@ -233,7 +233,10 @@ fn jobs_are_validated() {
     check("spec.ttlSecondsAfterFinished", json!({ "minimum": 0, "default": none }));
     check("spec.minSuccess", json!({ "minimum": 1 }));
     check("spec.priorityClassName", json!({ "maxLength": 253 }));
-    check("spec.runningEstimate", json!({ "type": "string" }));
+    check(
+        "spec.runningEstimate",
+        json!({ "type": "string", "pattern": crate::duration::PATTERN }),
+    );
     check("spec.plugins{}", json!({ "type": "array" }));
     check("spec.volumes[]", json!({ "required": ["mountPath"] }));
     check(
@@ -382,7 +385,7 @@ fn templates_hold_a_whole_pod_and_little_metadata() {
     let quantity = at(&spec, "containers[].resources.limits{}");
     assert_eq!(
         quantity,
-        json!({ "x-kubernetes-int-or-string": true, "pattern": crate::quantity::PATTERN })
+        json!({ "x-kubernetes-int-or-string": true, "pattern": crate::quantity::PATTERN, "maxLength": 1024 })
     );
     let port = at(&spec, "containers[].livenessProbe.httpGet.port");
     assert_eq!(port, json!({ "x-kubernetes-int-or-string": true }));

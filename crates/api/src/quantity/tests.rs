@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{Format, MAX, NANO, Quantity, QuantityError};
+use super::{Format, MAX, NANO, PATTERN, Quantity, QuantityError};
 
 fn quantity(text: &str) -> Quantity {
     Quantity::parse(text).unwrap_or_else(|error| panic!("{text:?}: {error}"))
@@ -374,6 +374,12 @@ proptest! {
         }
         let pattern_is_happy = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
         prop_assert!(pattern_is_happy, "{} has no fraction", text);
+        prop_assert!(regex::Regex::new(PATTERN).expect("a pattern").is_match(&text));
+    }
+
+    #[test]
+    fn what_the_pattern_admits_is_a_quantity(text in PATTERN.trim_matches(['^', '$'])) {
+        prop_assert!(Quantity::parse(&text).is_ok(), "{}", text);
     }
 
     #[test]
