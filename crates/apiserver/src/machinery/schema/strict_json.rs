@@ -8,6 +8,9 @@ use std::{cell::RefCell, fmt};
 /// As deep as lists and objects may nest in an object that is stored: text that nests deeper is not read again.
 pub const DEPTH_MAX: usize = 126;
 
+/// More of them help nobody, and text can hold very many: naming each would cost more than reading it.
+const DUPLICATES_MAX: usize = 100;
+
 /// Why text is no JSON that we accept (status 400).
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
@@ -22,7 +25,10 @@ pub enum JsonError {
 /// Reads JSON and lists the paths of fields that are there more than once (the last one wins).
 /// Under Strict each is an error: `duplicate field "PATH"`.
 pub fn strict_json(text: &[u8]) -> Result<(Value, Vec<String>), JsonError> {
-    let duplicates = RefCell::new(Vec::new());
+    let duplicates = RefCell::new(Duplicates {
+        paths: Vec::new(),
+        left: DUPLICATES_MAX,
+    });
     let mut reader = serde_json::Deserializer::from_slice(text);
     let seed = Seed {
         path: Path::Root,
@@ -30,7 +36,7 @@ pub fn strict_json(text: &[u8]) -> Result<(Value, Vec<String>), JsonError> {
     };
     let value = seed.deserialize(&mut reader).map_err(error)?;
     reader.end().map_err(error)?;
-    Ok((value, duplicates.into_inner()))
+    Ok((value, duplicates.into_inner().paths))
 }
 
 fn error(error: serde_json::Error) -> JsonError {
@@ -42,9 +48,27 @@ fn error(error: serde_json::Error) -> JsonError {
     }
 }
 
+/// What was found twice.
+struct Duplicates {
+    paths: Vec<String>,
+    /// How many more are looked at.
+    left: usize,
+}
+
+impl Duplicates {
+    fn found(&mut self, path: &Path<'_>) {
+        let Some(left) = self.left.checked_sub(1) else { return };
+        self.left = left;
+        let path = path.to_string();
+        if !self.paths.contains(&path) {
+            self.paths.push(path);
+        }
+    }
+}
+
 struct Seed<'a> {
     path: Path<'a>,
-    duplicates: &'a RefCell<Vec<String>>,
+    duplicates: &'a RefCell<Duplicates>,
 }
 
 impl<'de> DeserializeSeed<'de> for Seed<'_> {
@@ -115,11 +139,8 @@ impl<'de> Visitor<'de> for Seed<'_> {
                 duplicates: self.duplicates,
             })?;
             if fields.contains_key(&name) {
-                let path = path.to_string();
                 let mut duplicates = self.duplicates.try_borrow_mut().map_err(A::Error::custom)?;
-                if !duplicates.contains(&path) {
-                    duplicates.push(path);
-                }
+                duplicates.found(&path);
             }
             fields.insert(name, value);
         }
