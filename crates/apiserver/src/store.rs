@@ -153,6 +153,11 @@ impl Store {
         self.committer.close();
     }
 
+    /// Why no writes are taken any more: the store is closed, or its disk failed.
+    pub fn refusal(&self) -> Option<CommitError> {
+        self.shared.head.lock().refusal.clone()
+    }
+
     /// The durable version of an object.
     pub fn get(&self, key: &Key) -> Option<Arc<Object>> {
         self.shared

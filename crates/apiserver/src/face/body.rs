@@ -26,11 +26,16 @@ const OBJECT_TYPES: &[&str] = &["application/json", "application/yaml", PROTOBUF
 
 /// Reads a whole body within the limit.
 pub(crate) async fn read(body: Body) -> ApiResult<Bytes> {
-    let collected = tokio::time::timeout(PATIENCE, Limited::new(body, BODY_MAX).collect()).await;
+    read_up_to(body, BODY_MAX).await
+}
+
+/// Reads a whole body within a limit of its own.
+pub(crate) async fn read_up_to(body: Body, max: usize) -> ApiResult<Bytes> {
+    let collected = tokio::time::timeout(PATIENCE, Limited::new(body, max).collect()).await;
     let collected = collected.map_err(|_| ApiError::new(504, "Timeout", "the request body did not arrive in time"))?;
     match collected {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => Err(ApiError::too_large(BODY_MAX)),
+        Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => Err(ApiError::too_large(max)),
         Err(error) => Err(ApiError::bad_request(format!("cannot read the request body: {error}"))),
     }
 }

@@ -114,7 +114,10 @@ pub(crate) async fn run(call: &Call, method: &Method, request: Body) -> ApiResul
     let named = !call.name.is_empty();
     if call.kind.verbs == Verbs::CreateOnly {
         return match (method, named) {
-            (&Method::POST, false) => reviews::create(call, &body::read(request).await?).await,
+            (&Method::POST, false) if call.kind.is("basalt.sh", "GangBinding") => {
+                pods::bind_gang(call, &body::read_up_to(request, pods::GANG_BYTES_MAX).await?).await
+            }
+            (&Method::POST, false) => reviews::create(call, &body::read(request).await?),
             _ => Err(ApiError::method_not_allowed()),
         };
     }

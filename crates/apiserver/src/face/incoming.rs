@@ -9,7 +9,7 @@ use super::meta::{self, text};
 use super::path::FieldValidation;
 use super::present;
 use super::status::{ApiError, ApiResult};
-use crate::machinery::builtin;
+use crate::machinery::{builtin, schema};
 
 /// An object in stored form, with defaults, and what to warn about.
 pub(crate) struct Incoming {
@@ -53,6 +53,7 @@ pub(crate) fn take(call: &Call, decoded: Decoded) -> ApiResult<Incoming> {
     decode_types(kind, &object)?;
     if let Some(shape) = kind.custom() {
         shape.schema.default(&mut object);
+        schema::make_whole(&mut object);
     } else {
         builtin::default(&kind.api_version, &kind.kind, &mut object);
     }

@@ -102,7 +102,7 @@ pub(crate) fn list(call: &Call) -> ApiResult<Response<Body>> {
         "" => None,
         token => Some(Continue::decode(token)?),
     };
-    let (revision, all) = snapshot(call, token.as_ref())?;
+    let (revision, all) = snapshot(call, &selection, token.as_ref())?;
     let after = token.as_ref().and_then(|token| token.start.split_once('/'));
     let start = after.map_or(0, |after| all.partition_point(|object| place(object) <= after));
     let mut rest = all
@@ -166,10 +166,13 @@ fn place(object: &Object) -> (&str, &str) {
 }
 
 /// The state that the list is about, by `resourceVersion`, `resourceVersionMatch` and `continue`.
-fn snapshot(call: &Call, token: Option<&Continue>) -> ApiResult<(Revision, Snapshot)> {
+fn snapshot(call: &Call, selection: &Selection, token: Option<&Continue>) -> ApiResult<(Revision, Snapshot)> {
     let (store, query) = (call.store(), &call.query);
     let shared = |listing: Listing| (listing.revision, Arc::new(listing.objects));
-    let newest = || shared(store.list(&call.kind.resource, call.list_namespace()));
+    let newest = || {
+        let named = named(call, selection);
+        shared(named.unwrap_or_else(|| store.list(&call.kind.resource, call.list_namespace())))
+    };
     if let Some(token) = token {
         if !query.resource_version.is_empty() && query.resource_version != "0" {
             return Err(ApiError::bad_request(
@@ -223,6 +226,19 @@ fn snapshot(call: &Call, token: Option<&Continue>) -> ApiResult<(Revision, Snaps
         .list_at(&call.kind.resource, call.list_namespace(), revision)
         .map(shared)
         .map_err(|compacted| ApiError::too_old(revision, compacted.oldest))
+}
+
+/// The newest list of one object that is asked for by its name: no need to look at all the others.
+fn named(call: &Call, selection: &Selection) -> Option<Listing> {
+    let name = selection.fields.required_name()?;
+    if call.kind.namespaced && call.namespace.is_empty() {
+        return None;
+    }
+    let store = call.store();
+    let revision = store.revision();
+    let objects: Vec<Arc<Object>> = store.get(&call.key(name)).into_iter().collect();
+    // What was found belongs to that revision only if there is no later one by now.
+    (store.revision() == revision).then_some(Listing { revision, objects })
 }
 
 /// The error for a page whose list is forgotten, with a token to go on from the same place in today's list.

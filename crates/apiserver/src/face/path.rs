@@ -8,8 +8,10 @@ use crate::machinery::table::Include;
 /// What a path names.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Route<'a> {
-    /// `/healthz`, `/livez`, `/readyz`.
+    /// `/healthz`, `/livez`.
     Health,
+    /// `/readyz`.
+    Ready,
     /// `/version`.
     Version,
     /// `/`: the list of paths.
@@ -55,7 +57,8 @@ pub(crate) fn parse(path: &str) -> ApiResult<Route<'_>> {
     let mut segments = trimmed.split('/');
     Ok(match segments.next().unwrap_or_default() {
         "" => Route::Root,
-        "healthz" | "livez" | "readyz" => Route::Health,
+        "healthz" | "livez" => Route::Health,
+        "readyz" => Route::Ready,
         "version" => Route::Version,
         "openapi" => match trimmed.strip_prefix("openapi/v3") {
             Some("") => Route::OpenApiIndex,
@@ -328,6 +331,7 @@ mod tests {
             ("/api/v1/namespaces/a/pods/p/binding/more", Route::Unknown),
             ("/version", Route::Version),
             ("/livez/ping", Route::Health),
+            ("/readyz", Route::Ready),
         ];
         for (path, expected) in cases {
             assert_eq!(parse(path).ok(), Some(expected), "{path}");

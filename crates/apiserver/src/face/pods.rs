@@ -1,6 +1,6 @@
 //! Binding pods to nodes: one, or a whole gang at once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -13,14 +13,19 @@ use serde_json::{Value, json};
 use super::admission::Passage;
 use super::call::{Call, Refused, commit};
 use super::kinds::Kind;
-use super::meta::{self, at, text};
+use super::meta::{self, text};
 use super::status::{ApiError, ApiResult, json_response};
 use super::update::ATTEMPTS_MAX;
-use super::{body, custom};
+use super::{body, custom, negotiate};
+use crate::machinery::builtin;
 use crate::store::{Draft, Expect, Key, Object, Write};
 
 /// Most pods of one gang binding.
 const GANG_MAX: usize = 100_000;
+/// Largest body of a gang binding: room for [`GANG_MAX`] items with their names and uids.
+pub(crate) const GANG_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// After how many items of a gang others get their turn.
+const BREATH: usize = 256;
 
 /// The answer to a binding or an eviction that was done.
 pub(crate) fn done() -> Response<Body> {
@@ -28,60 +33,126 @@ pub(crate) fn done() -> Response<Body> {
     json_response(StatusCode::CREATED, &status)
 }
 
+/// What a Binding says. Absent and null are the same, as in Go.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Binding {
+    metadata: Option<BindingMeta>,
+    target: Option<Target>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct BindingMeta {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Target {
+    kind: Option<String>,
+    name: Option<String>,
+}
+
+impl Binding {
+    fn meta(&self, field: impl Fn(&BindingMeta) -> Option<&String>) -> &str {
+        self.metadata.as_ref().and_then(field).map_or("", String::as_str)
+    }
+
+    fn name(&self) -> &str {
+        self.meta(|meta| meta.name.as_ref())
+    }
+
+    fn target(&self, field: impl Fn(&Target) -> Option<&String>) -> &str {
+        self.target.as_ref().and_then(field).map_or("", String::as_str)
+    }
+
+    fn node(&self) -> &str {
+        self.target(|target| target.name.as_ref())
+    }
+}
+
+fn unreadable(error: &serde_json::Error) -> ApiError {
+    ApiError::bad_request(format!(
+        "Binding in version \"v1\" cannot be handled as a Binding: json: {error}"
+    ))
+}
+
 /// Answers a POST of a Binding: the pod gets its node.
 pub(crate) async fn bind(call: &Call, bytes: &[u8]) -> ApiResult<Response<Body>> {
-    let mut binding = body::decode(&call.headers, bytes, "Binding")?.value;
-    let name = text(&binding, &["metadata", "name"]);
-    if !name.is_empty() && name != &*call.name {
+    let binding = body::decode(&call.headers, bytes, "Binding")?.value;
+    let mut binding: Binding = serde_json::from_value(binding).map_err(|error| unreadable(&error))?;
+    if !binding.name().is_empty() && binding.name() != &*call.name {
         return Err(ApiError::bad_request(
             "name in URL does not match name in Binding object",
         ));
     }
-    meta::metadata_mut(&mut binding)?.insert("name".to_owned(), call.name.as_ref().into());
+    binding.metadata.get_or_insert_default().name = Some(call.name.as_ref().to_owned());
     bind_all(call, &call.kind, &[binding]).await?;
     Ok(done())
 }
 
+/// A gang's Bindings, each still as text.
+#[derive(Deserialize)]
+struct Gang<'a> {
+    #[serde(borrow, default)]
+    items: Vec<&'a RawValue>,
+}
+
 /// Answers a POST of a gang's Bindings: all of them in one commit, or none.
-pub(crate) async fn bind_gang(call: &Call, gang: &Value) -> ApiResult<Response<Body>> {
-    let bindings = gang
-        .get("items")
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    if bindings.is_empty() || bindings.len() > GANG_MAX {
+pub(crate) async fn bind_gang(call: &Call, bytes: &[u8]) -> ApiResult<Response<Body>> {
+    if !matches!(negotiate::content_type(&call.headers), "" | "application/json") {
+        return Err(ApiError::unsupported_media_type(&["application/json"]));
+    }
+    let gang: Gang<'_> = serde_json::from_slice(bytes).map_err(|error| unreadable(&error))?;
+    if gang.items.is_empty() || gang.items.len() > GANG_MAX {
         return Err(ApiError::bad_request(format!(
             "a gang binding has 1 to {GANG_MAX} items"
         )));
     }
-    let mut names = BTreeSet::new();
-    for binding in bindings {
-        let name = text(binding, &["metadata", "name"]);
-        let namespace = text(binding, &["metadata", "namespace"]);
+    let mut bindings: Vec<Binding> = Vec::with_capacity(gang.items.len());
+    let mut names = HashSet::with_capacity(gang.items.len());
+    for (count, item) in gang.items.iter().enumerate() {
+        breathe(count).await;
+        let binding: Binding = serde_json::from_str(item.get()).map_err(|error| unreadable(&error))?;
+        let (name, namespace) = (binding.name(), binding.meta(|meta| meta.namespace.as_ref()));
         if name.is_empty() || !(namespace.is_empty() || namespace == &*call.namespace) {
             return Err(ApiError::bad_request(
                 "every item names a pod of the request's namespace",
             ));
         }
-        if !names.insert(name) {
+        if !names.insert(name.to_owned()) {
             return Err(ApiError::bad_request(format!(
                 "pod \"{name}\" is in the gang binding twice"
             )));
         }
+        bindings.push(binding);
     }
     let registry = call.server.registry();
     let pods = registry.find("", "v1", "pods").ok_or_else(ApiError::no_resource)?;
-    bind_all(call, pods, bindings).await?;
+    bind_all(call, pods, &bindings).await?;
     Ok(done())
 }
 
-async fn bind_all(call: &Call, pods: &Arc<Kind>, bindings: &[Value]) -> ApiResult<()> {
+/// Lets others have their turn every now and then: a large gang keeps a thread busy for long.
+async fn breathe(count: usize) {
+    if count % BREATH == BREATH - 1 {
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn bind_all(call: &Call, pods: &Arc<Kind>, bindings: &[Binding]) -> ApiResult<()> {
     let now = call.now();
     let mut lost = None;
     for _ in 0..ATTEMPTS_MAX {
         let mut writes = Vec::with_capacity(bindings.len());
-        for binding in bindings {
-            let name = text(binding, &["metadata", "name"]);
+        for (count, binding) in bindings.iter().enumerate() {
+            breathe(count).await;
+            let name = binding.name();
             let key = Key {
                 resource: pods.resource.clone(),
                 namespace: call.namespace.clone(),
@@ -126,16 +197,21 @@ struct Placement {
 }
 
 /// The pod with its node, or why it cannot have one.
-fn bound(pods: &Kind, current: &Object, binding: &Value, now: &str) -> ApiResult<Draft> {
+fn bound(pods: &Kind, current: &Object, binding: &Binding, now: &str) -> ApiResult<Draft> {
     let damaged = |error: serde_json::Error| ApiError::internal(format!("{}: {error}", current.key));
     let pod: StoredPod<'_> = serde_json::from_slice(&current.body).map_err(damaged)?;
     let placement: Placement = serde_json::from_str(pod.spec.get()).map_err(damaged)?;
-    let node = text(binding, &["target", "name"]);
+    let node = binding.node();
     check_bindable(pods, current, binding, &placement)?;
     let mut metadata: Value = serde_json::from_str(pod.metadata.get()).map_err(damaged)?;
-    if let Some(given) = at(binding, &["metadata", "annotations"]).and_then(Value::as_object) {
+    let given = binding.metadata.as_ref().and_then(|meta| meta.annotations.as_ref());
+    if let Some(given) = given.filter(|given| !given.is_empty()) {
         let annotations = meta::field_mut(&mut metadata, "annotations")?;
-        annotations.extend(given.iter().map(|(key, value)| (key.clone(), value.clone())));
+        annotations.extend(given.iter().map(|(key, value)| (key.clone(), value.as_str().into())));
+        let errors = builtin::annotation_errors(&metadata);
+        if !errors.is_empty() {
+            return Err(ApiError::invalid(pods, &current.key.name, &errors));
+        }
     }
     let mut rest = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": pod.status});
     scheduled(&mut rest, now)?;
@@ -152,22 +228,22 @@ fn bound(pods: &Kind, current: &Object, binding: &Value, now: &str) -> ApiResult
     Ok(draft)
 }
 
-fn check_bindable(pods: &Kind, current: &Object, binding: &Value, placement: &Placement) -> ApiResult<()> {
+fn check_bindable(pods: &Kind, current: &Object, binding: &Binding, placement: &Placement) -> ApiResult<()> {
     let name = &*current.key.name;
-    if text(binding, &["target", "name"]).is_empty() || !matches!(text(binding, &["target", "kind"]), "" | "Node") {
+    if binding.node().is_empty() || !matches!(binding.target(|target| target.kind.as_ref()), "" | "Node") {
         return Err(ApiError::bad_request(format!(
             "the binding of pod \"{name}\" does not target a Node"
         )));
     }
     let head = meta::head(&current.body);
     let conflict = |why: &str| Err(ApiError::conflict(pods, name, why));
-    let (uid, own) = (text(binding, &["metadata", "uid"]), &head.uid);
+    let (uid, own) = (binding.meta(|meta| meta.uid.as_ref()), &head.uid);
     if !uid.is_empty() && uid != own {
         return conflict(&format!(
             "Precondition failed: UID in precondition: {uid}, UID in object meta: {own}"
         ));
     }
-    let revision = text(binding, &["metadata", "resourceVersion"]);
+    let revision = binding.meta(|meta| meta.resource_version.as_ref());
     if !revision.is_empty() && revision != current.revision.to_string() {
         return Err(ApiError::stale(pods, name));
     }

@@ -5,17 +5,14 @@ use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::auth::{self, ADMIN};
+use super::body;
 use super::call::Call;
 use super::meta::{self, text};
 use super::status::{ApiResult, json_response};
-use super::{body, pods};
 
 /// Answers a POST of a kind that is not stored.
-pub(crate) async fn create(call: &Call, bytes: &[u8]) -> ApiResult<Response<Body>> {
+pub(crate) fn create(call: &Call, bytes: &[u8]) -> ApiResult<Response<Body>> {
     let mut review = body::decode(&call.headers, bytes, &call.kind.kind)?.value;
-    if *call.kind.kind == *"GangBinding" {
-        return pods::bind_gang(call, &review).await;
-    }
     meta::metadata_mut(&mut review)?.insert("creationTimestamp".to_owned(), Value::Null);
     review["kind"] = call.kind.kind.as_ref().into();
     review["apiVersion"] = call.kind.api_version.as_ref().into();

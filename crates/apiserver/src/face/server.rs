@@ -219,11 +219,23 @@ impl Server {
         }
     }
 
+    /// A server that cannot write is not ready, though it goes on reading.
+    fn readiness(&self) -> Response<Body> {
+        match self.inner.store.refusal() {
+            None => plain(StatusCode::OK, "ok".to_owned()),
+            Some(why) => plain(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                format!("[-]store failed: {why}\nreadyz check failed\n"),
+            ),
+        }
+    }
+
     async fn dispatch(&self, request: Request<Body>) -> ApiResult<Response<Body>> {
         let (parts, body) = request.into_parts();
         let route = path::parse(parts.uri.path())?;
         match route {
-            Route::Health => return Ok(plain("ok")),
+            Route::Health => return Ok(plain(StatusCode::OK, "ok".to_owned())),
+            Route::Ready => return Ok(self.readiness()),
             Route::Version => return Ok(discovery::version()),
             _ => {}
         }
@@ -292,13 +304,15 @@ fn overview(registry: &Registry, route: &Route<'_>, parts: &http::request::Parts
         Route::GroupVersion { group, version } => discovery::group_version(registry, group, version),
         Route::OpenApiIndex => Ok(openapi::index(registry)),
         Route::OpenApi(path) => openapi::document(registry, path),
-        Route::Health | Route::Version | Route::Resource(_) | Route::Unknown => Err(ApiError::no_resource()),
+        Route::Health | Route::Ready | Route::Version | Route::Resource(_) | Route::Unknown => {
+            Err(ApiError::no_resource())
+        }
     }
 }
 
-fn plain(text: &'static str) -> Response<Body> {
+fn plain(code: StatusCode, text: String) -> Response<Body> {
     let mut response = Response::new(Body::from(text));
-    *response.status_mut() = StatusCode::OK;
+    *response.status_mut() = code;
     let value = http::HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(http::header::CONTENT_TYPE, value);
     response

@@ -57,6 +57,13 @@ pub(crate) fn update(call: &Call, old: &Value, new: &mut Value) -> ApiResult<()>
             if let Some(spec) = old.get("spec") {
                 new["spec"] = spec.clone();
             }
+            // The phase follows the deletion: nobody makes a namespace that is going look alive, or the other way round.
+            let phase = if meta::is_deleting(old) {
+                "Terminating"
+            } else {
+                "Active"
+            };
+            meta::field_mut(new, "status")?.insert("phase".to_owned(), phase.into());
             label_namespace(new, &call.name)
         }
         ("", "Pod") => keep_resolved(old, new),

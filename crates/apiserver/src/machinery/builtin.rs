@@ -10,7 +10,7 @@ mod pod_update;
 mod service;
 mod small;
 
-pub use meta::{NameRule, name_rule, validate_metadata};
+pub use meta::{NameRule, annotation_errors, name_rule, validate_metadata};
 
 use super::{field_error::FieldError, openapi};
 use serde_json::Value;

@@ -14,6 +14,7 @@ mod values;
 
 pub use strict_json::{DEPTH_MAX, JsonError, deeper_than, strict_json};
 pub use structural::structural_errors;
+pub use values::make_whole;
 
 use regex::Regex;
 use serde_json::{Map, Value};

@@ -2,7 +2,7 @@
 
 use basalt_apiserver::store::{Backend, Options};
 use futures::FutureExt;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::{World, widget, widgets};
 
@@ -239,4 +239,33 @@ async fn a_client_that_goes_away_leaves_nothing_half_done() {
     }
     world.until(WIDGETS, |answer| answer.code == 200).await;
     world.made(WIDGETS, widget("a")).await;
+}
+
+#[tokio::test]
+async fn whole_floats_are_stored_as_integers() {
+    let world = World::new().await;
+    world.made(CRDS, widgets()).await;
+    let sized = |name: &str, size: &str| {
+        let object = widget(name)
+            .to_string()
+            .replace("\"red\"", &format!("\"red\",\"size\":{size}"));
+        serde_json::from_str::<Value>(&object).expect("JSON")
+    };
+    for (name, size, stored) in [
+        ("whole", "2.0", Some(json!(2))),
+        ("power", "1e3", Some(json!(1000))),
+        ("largest", "9223372036854775807", Some(json!(i64::MAX))),
+        ("larger", "9223372036854775808", None),
+        ("inexact", "1e17", None),
+        ("half", "2.5", None),
+    ] {
+        let made = world.post(WIDGETS, sized(name, size)).await;
+        match stored {
+            Some(stored) => assert_eq!(made.body["spec"]["size"].to_string(), stored.to_string(), "{size}"),
+            None => assert_eq!(made.code, 422, "{size}: {}", made.body),
+        }
+    }
+    let patch = json!({"spec": {"size": 4.0}});
+    let patched = world.merge(&format!("{WIDGETS}/whole"), patch).await.body;
+    assert_eq!(patched["spec"]["size"].to_string(), "4");
 }

@@ -110,7 +110,7 @@ async fn selectors_select() {
         wanted["spec"]["nodeName"] = node.into();
         world.made("/api/v1/namespaces/default/pods", wanted).await;
     }
-    let cases: [(&str, &[&str]); 8] = [
+    let cases: [(&str, &[&str]); 10] = [
         ("labelSelector=app%3Dx", &["a"]),
         ("labelSelector=app+in+(x,y)", &["a", "b"]),
         ("labelSelector=!app", &["c"]),
@@ -121,6 +121,8 @@ async fn selectors_select() {
             &["a"],
         ),
         ("fieldSelector=metadata.name%3Db", &["b"]),
+        ("fieldSelector=metadata.name%3Db,spec.nodeName%3Dn1", &[]),
+        ("fieldSelector=metadata.name%3Dnone", &[]),
         ("fieldSelector=status.phase%3DRunning", &[]),
     ];
     for (query, expected) in cases {

@@ -37,6 +37,17 @@ async fn a_pod_is_bound_once() {
         ),
         (&json!("PodScheduled"), &json!("True"))
     );
+    world.made(PODS, pod("q")).await;
+    for (annotations, code) in [
+        (json!({"a": 1}), 400),
+        (json!({"no good key": "1"}), 422),
+        (json!({"a": "x".repeat(300 * 1024)}), 422),
+        (json!({"a": "1"}), 201),
+    ] {
+        let mut wrong = binding("q", "n1");
+        wrong["metadata"]["annotations"] = annotations;
+        assert_eq!(world.post(&format!("{PODS}/q/binding"), wrong).await.code, code);
+    }
     let again = world.post(&path, binding("p", "n2")).await;
     assert_eq!((again.code, again.reason()), (409, "Conflict"));
     assert!(
@@ -78,6 +89,28 @@ async fn a_gang_is_bound_whole_or_not_at_all() {
     for name in ["a", "b"] {
         assert_eq!(node(world.get(&format!("{PODS}/{name}")).await.body), "n1");
     }
+}
+
+#[tokio::test]
+async fn a_gang_may_be_larger_than_an_object() {
+    let world = World::new().await;
+    let names: Vec<String> = (0..1_000).map(|n| format!("p{n}")).collect();
+    for name in &names {
+        world.made(PODS, pod(name)).await;
+    }
+    let items = names.iter().map(|name| {
+        let mut item = binding(name, "n1");
+        item["metadata"]["annotations"] = json!({"note": "x".repeat(4_000)});
+        item
+    });
+    let gang = json!({"items": items.collect::<Vec<_>>()});
+    let bound = world.post(GANGS, gang).await;
+    assert_eq!(bound.code, 201, "{}", bound.body);
+    assert_eq!(world.get(&format!("{PODS}/p999")).await.body["spec"]["nodeName"], "n1");
+    let huge = world
+        .post(PODS, json!({"metadata": {"name": "x".repeat(4 << 20)}}))
+        .await;
+    assert_eq!(huge.code, 413);
 }
 
 #[tokio::test]

@@ -141,3 +141,12 @@ async fn the_router_is_the_same_server() {
     let response = world.server.router().oneshot(request).await.expect("an answer");
     assert_eq!(response.status(), 200);
 }
+
+#[tokio::test]
+async fn a_server_that_cannot_write_is_not_ready() {
+    let world = World::new().await;
+    assert_eq!(world.get("/readyz").await.code, 200);
+    world.server.store().close();
+    assert_eq!(world.get("/readyz").await.code, 500);
+    assert_eq!(world.get("/livez").await.code, 200);
+}

@@ -177,6 +177,9 @@ async fn a_namespace_is_emptied_first() {
     world.made("/api/v1/namespaces/space/configmaps", held).await;
     let going = world.delete("/api/v1/namespaces/space", json!({})).await.body;
     assert_eq!(going["status"]["phase"], "Terminating");
+    let status = json!({"status": {"phase": "Active"}});
+    let revived = world.merge("/api/v1/namespaces/space/status", status).await.body;
+    assert_eq!(revived["status"]["phase"], "Terminating", "{revived}");
     let refused = world.post("/api/v1/namespaces/space/pods", pod("late")).await;
     assert_eq!((refused.code, refused.reason()), (403, "Forbidden"));
     assert!(

@@ -230,6 +230,16 @@ fn json_text_is_read_strictly() {
     let (value, duplicates) = strict_json(br#"{"a":1,"b":{"c":[{"d":1,"d":2,"d":3}]},"a":{"e":true}}"#).expect("JSON");
     assert_eq!(value, json!({ "a": { "e": true }, "b": { "c": [{ "d": 3 }] } }));
     assert_eq!(duplicates, ["b.c[0].d", "a"]);
+    // However many there are, naming them costs little: here each name would be a megabyte long.
+    let many = format!(
+        "{{\"{}\":{{{}\"a\":1}}}}",
+        "x".repeat(1 << 20),
+        "\"a\":1,".repeat(200_000)
+    );
+    assert_eq!(strict_json(many.as_bytes()).expect("JSON").1.len(), 1);
+    let many: Vec<String> = (0..400_000).map(|n| format!("\"{}\":1", n % 200_000)).collect();
+    let (_, duplicates) = strict_json(format!("{{{}}}", many.join(",")).as_bytes()).expect("JSON");
+    assert_eq!(duplicates.len(), 100);
     assert!(matches!(strict_json(&[b'['; 10_000]), Err(JsonError::TooDeep)));
     assert!(matches!(
         strict_json("{\"a\":".repeat(10_000).as_bytes()),

@@ -135,6 +135,13 @@ pub(super) fn label_errors(labels: Option<&Value>, path: &str) -> Vec<FieldError
     errors
 }
 
+/// What is wrong with the annotations of some `metadata`.
+pub fn annotation_errors(meta: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    check_annotations(meta, &mut errors);
+    errors
+}
+
 fn check_annotations(meta: &Value, errors: &mut Vec<FieldError>) {
     let path = "metadata.annotations";
     let mut bytes = 0_u64;

@@ -284,14 +284,13 @@ fn check_number(node: &Node, number: &serde_json::Number, path: &Path<'_>, error
             complain(format!("should be a multiple of {factor}"));
         }
     }
-    let range = match node.format.as_deref() {
-        Some("int32") => Some((f64::from(i32::MIN), f64::from(i32::MAX))),
-        Some("int64") => Some((i64::MIN as f64, i64::MAX as f64)),
-        _ => None,
+    // The largest 64-bit integer is no float: 2^63 is the first that does not fit.
+    let fits = match node.format.as_deref() {
+        Some("int32") => (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&have),
+        Some("int64") => number.is_i64() || (i64::MIN as f64..i64::MAX as f64).contains(&have),
+        _ => true,
     };
-    if let (Some((low, high)), Some(format)) = (range, node.format.as_deref())
-        && !(low..=high).contains(&have)
-    {
+    if let Some(format) = node.format.as_deref().filter(|_| !fits) {
         complain(format!("must be of type integer with format {format}"));
     }
 }

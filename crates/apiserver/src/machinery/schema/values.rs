@@ -19,9 +19,30 @@ pub(super) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// Whether a value is a whole number (`1` and `1.0` both are).
+/// Beyond this not every whole number is a float: 2^53 - 1.
+const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
+
+/// Whether a value is a whole number (`1` and `1.0` both are) that fits in 64 bits.
 pub(super) fn is_integer(value: &Value) -> bool {
-    value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+    value.is_i64() || (value.is_f64() && value.as_f64().is_some_and(is_whole))
+}
+
+fn is_whole(number: f64) -> bool {
+    number.fract() == 0.0 && number.abs() <= WHOLE_MAX
+}
+
+/// Writes whole floats (`2.0`) as integers (`2`), as Go's encoder does: typed clients read nothing else into integers.
+pub fn make_whole(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            if let Some(whole) = number.as_f64().filter(|number| is_whole(*number)) {
+                *value = Value::from(whole as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(make_whole),
+        Value::Object(fields) => fields.values_mut().for_each(make_whole),
+        _ => {}
+    }
 }
 
 /// Equality in which `1` equals `1.0`.
