@@ -19,7 +19,7 @@ use basalt_api::slim::Pod;
 use basalt_api::{Job, PodGroup};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::change::Outcome;
+use crate::change::{Change, EventType, Outcome};
 use crate::object;
 use census::Census;
 
@@ -92,10 +92,28 @@ fn keep_pods(view: &JobView<'_>, census: &Census<'_>, now: Timestamp, outcome: &
         if outcome.changes.len() - before >= CREATES_MAX {
             outcome.wake(now);
         }
+        outcome.changes.extend(warn(view.job, census));
     }
     outcome
         .changes
         .extend(census.surplus.iter().filter_map(|pod| object::delete(*pod)));
+}
+
+/// Tells people that pods of others stand in the way.
+fn warn(job: &Job, census: &Census<'_>) -> Option<Change> {
+    let blocked = census.blocked(job);
+    let (first, rest) = blocked.split_first()?;
+    let more = match rest.len() {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    Some(Change::Event {
+        regarding: object::target(job)?,
+        uid: object::uid(job)?.to_owned(),
+        reason: "FailedCreate".to_owned(),
+        message: format!("Pod {first}{more} cannot be made: a pod that is not of this job has that name, delete it"),
+        event_type: EventType::Warning,
+    })
 }
 
 /// The scheduler lets a group in by taking it out of Pending.

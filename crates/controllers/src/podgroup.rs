@@ -33,20 +33,32 @@ pub fn group_name(pod: &Pod) -> Option<String> {
     owner.or(pod.metadata.uid.as_deref()).map(names::plain_pod_group)
 }
 
-/// Whether a pod is waiting for this controller.
+/// Whether a pod that has no node is this controller's: it has no group, or the group that it was given here, which
+/// somebody may have deleted since.
 pub fn concerns(pod: &Pod, schedulers: &BTreeSet<String>) -> bool {
     let scheduler = match pod.spec.scheduler_name.as_str() {
         "" => names::DEFAULT_SCHEDULER_NAME,
         name => name,
     };
     schedulers.contains(scheduler)
-        && pod.pod_group().is_none_or(str::is_empty)
+        && (pod.pod_group().is_none_or(str::is_empty) || is_marked(pod))
         && pod.spec.node_name.is_empty()
         && !pod.is_finished()
         && !pod.is_deleting()
 }
 
-/// Gives a plain pod its PodGroup.
+/// Whether a pod carries the name of the group that it gets here. The group of a Job that is itself named `podgroup`
+/// looks the same, and is its controller's.
+fn is_marked(pod: &Pod) -> bool {
+    let of_job = object::controller(&pod.metadata)
+        .is_some_and(|owner| owner.api_version.starts_with("batch.volcano.sh/") && owner.kind == "Job");
+    !of_job
+        && pod
+            .pod_group()
+            .is_some_and(|name| group_name(pod).as_deref() == Some(name))
+}
+
+/// Gives a plain pod its PodGroup, again if need be.
 pub fn reconcile(view: &PodView<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     let pod = view.pod;
@@ -55,6 +67,9 @@ pub fn reconcile(view: &PodView<'_>) -> Outcome {
     };
     if !view.group_exists {
         outcome.changes.extend(object::create(&group(view, &name)));
+    }
+    if is_marked(pod) {
+        return outcome;
     }
     outcome.changes.extend(object::target(pod).map(|target| Change::Patch {
         target,

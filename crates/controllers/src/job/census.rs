@@ -1,6 +1,6 @@
 //! Counting a Job's pods by task and index.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use basalt_api::Job;
 use basalt_api::job::{Iteration, TaskSpec};
@@ -67,8 +67,8 @@ pub(crate) struct Census<'a> {
     pub(crate) tally: Tally,
     /// Own pods that nobody wants: index beyond replicas, highest first, or a task that is gone.
     pub(crate) surplus: Vec<&'a Pod>,
-    /// Names that pods of others hold.
-    held: BTreeSet<&'a str>,
+    /// Pods of others, by name.
+    held: BTreeMap<&'a str, &'a Pod>,
 }
 
 impl<'a> Census<'a> {
@@ -87,7 +87,7 @@ impl<'a> Census<'a> {
         for pod in pods {
             let pod_name = pod.metadata.name.as_deref().unwrap_or_default();
             if object::controller(&pod.metadata).is_none_or(|owner| owner.uid != uid) {
-                census.held.insert(pod_name);
+                census.held.insert(pod_name, pod);
                 continue;
             }
             let Some((task, index)) = split(name, pod_name) else {
@@ -123,6 +123,21 @@ impl<'a> Census<'a> {
             .chain(self.surplus.iter().copied())
     }
 
+    /// Wanted names that pods of others hold and are not about to let go.
+    pub(crate) fn blocked(&self, job: &Job) -> Vec<&'a str> {
+        let name = job.metadata.name.as_deref().unwrap_or_default();
+        let is_wanted = |pod_name: &str| {
+            split(name, pod_name).is_some_and(|(task_name, index)| {
+                let mut tasks = job.spec.tasks.iter();
+                tasks.any(|task| task.name == task_name && index < wanted(task))
+            })
+        };
+        let held = self.held.iter().filter(|(_, pod)| !pod.is_deleting());
+        held.map(|(pod_name, _)| *pod_name)
+            .filter(|pod_name| is_wanted(pod_name))
+            .collect()
+    }
+
     /// Whether the tasks that this one waits for are up.
     pub(crate) fn may_start(&self, job: &Job, task: &TaskSpec) -> bool {
         let Some(depends) = task.depends_on.as_ref().filter(|depends| !depends.name.is_empty()) else {
@@ -151,7 +166,10 @@ impl TaskCensus<'_> {
     ) -> impl Iterator<Item = u32> + 'b {
         let name = job.metadata.name.as_deref().unwrap_or_default();
         let free = move |index: &u32| {
-            census.held.is_empty() || !census.held.contains(names::job_pod(name, &task.name, *index).as_str())
+            census.held.is_empty()
+                || !census
+                    .held
+                    .contains_key(names::job_pod(name, &task.name, *index).as_str())
         };
         (0..wanted(task))
             .filter(|index| !self.present.contains_key(index))

@@ -1,6 +1,7 @@
 //! The life of a Job.
 
 use crate::world::{World, task};
+use basalt_controllers::{Change, EventType};
 use serde_json::{Value, json};
 
 fn gang() -> Value {
@@ -110,6 +111,45 @@ fn a_new_job_of_the_same_name_waits_for_the_old_pods_and_never_counts_them() {
 }
 
 #[test]
+fn pods_of_others_that_hold_wanted_names_are_told_of() {
+    let mut world = World::with_job(gang());
+    world.settle();
+    // One in the way, one beyond the replicas, one that only looks similar.
+    for name in ["train-b-1", "train-b-2", "train-c-0", "other"] {
+        let pod =
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default", "uid": name}});
+        world.objects.insert(("Pod".to_owned(), name.to_owned()), pod);
+    }
+    assert_eq!(world.look().changes, [], "no word before pods are to be made");
+    world.group_phase("Inqueue");
+    world.settle();
+    let changes = world.look().changes;
+    let [
+        Change::Event {
+            reason,
+            message,
+            event_type,
+            regarding,
+            ..
+        },
+    ] = changes.as_slice()
+    else {
+        panic!("one event: {changes:?}");
+    };
+    assert_eq!(
+        (reason.as_str(), *event_type, regarding.name.as_str()),
+        ("FailedCreate", EventType::Warning, "train")
+    );
+    assert!(message.starts_with("Pod train-b-1 cannot be made"), "{message}");
+    world.raw("Pod", "train-b-1")["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert_eq!(world.look().changes, [], "it goes by itself");
+    world.objects.remove(&("Pod".to_owned(), "train-b-1".to_owned()));
+    world.settle();
+    assert_eq!(world.look().changes, []);
+    assert_eq!(world.job().status.expect("status").pending, 3);
+}
+
+#[test]
 fn scaling_down_removes_the_highest_indices_highest_first() {
     let mut world = World::started(json!({"minAvailable": 1, "tasks": [task("a", 12), task("b", 2)]}));
     world.all_pods("Running");
@@ -120,7 +160,7 @@ fn scaling_down_removes_the_highest_indices_highest_first() {
         .changes
         .iter()
         .filter_map(|change| match change {
-            basalt_controllers::Change::Delete { target, .. } => Some(target.name.clone()),
+            Change::Delete { target, .. } => Some(target.name.clone()),
             _ => None,
         })
         .collect();

@@ -123,6 +123,57 @@ fn only_the_annotation_is_missing_where_the_group_exists() {
 }
 
 #[test]
+fn a_group_that_was_deleted_is_made_again() {
+    let marked = |merge: Value, group: &str| {
+        let mut pod = pod(merge);
+        pod.metadata.annotations = Some(BTreeMap::from([(
+            "scheduling.k8s.io/group-name".to_owned(),
+            group.to_owned(),
+        )]));
+        pod
+    };
+    let controlled_by = |api_version: &str, kind: &str| {
+        let owner =
+            json!({"apiVersion": api_version, "kind": kind, "name": "podgroup", "uid": "o", "controller": true});
+        json!({"metadata": {"ownerReferences": [owner]}})
+    };
+    let cases = [
+        ("of a lone pod", marked(json!({}), "podgroup-u"), true),
+        (
+            "of a set",
+            marked(controlled_by("apps/v1", "ReplicaSet"), "podgroup-o"),
+            true,
+        ),
+        ("of somebody else", marked(json!({}), "podgroup-x"), false),
+        (
+            "of a Volcano Job named podgroup",
+            marked(controlled_by("batch.volcano.sh/v1alpha1", "Job"), "podgroup-o"),
+            false,
+        ),
+        (
+            "of a pod that has a node",
+            marked(json!({"spec": {"nodeName": "n"}}), "podgroup-u"),
+            false,
+        ),
+    ];
+    for (title, pod, again) in cases {
+        let made = changes(&pod, false, &[]);
+        match made.as_slice() {
+            [Change::Create { object, .. }] if again => {
+                assert_eq!(
+                    object["metadata"]["name"].as_str(),
+                    group_name(&pod).as_deref(),
+                    "{title}"
+                );
+            }
+            [] if !again => {}
+            other => panic!("{title}: {other:?}"),
+        }
+        assert_eq!(changes(&pod, true, &[]), [], "{title}: nothing is missing");
+    }
+}
+
+#[test]
 fn other_pods_are_left_alone() {
     let others = [
         ("of another scheduler", json!({"spec": {"schedulerName": "other"}})),

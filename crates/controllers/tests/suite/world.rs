@@ -120,7 +120,7 @@ impl World {
         reconcile(&view, self.time())
     }
 
-    /// One call of the controller, executed. True if it asked for anything.
+    /// One call of the controller, executed. True if it asked for anything, other than to tell people.
     pub(crate) fn step(&mut self) -> bool {
         let changes = self.look().changes;
         for change in &changes {
@@ -131,7 +131,7 @@ impl World {
                 break;
             }
         }
-        !changes.is_empty()
+        changes.iter().any(|change| !matches!(change, Change::Event { .. }))
     }
 
     /// Steps until the controller is content.
