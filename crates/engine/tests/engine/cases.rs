@@ -356,3 +356,55 @@ fn a_group_that_waits_after_a_failure_does_not_hold_its_place() {
          > wait g2 1: binding failed and is tried again.",
     );
 }
+
+#[test]
+fn what_others_do_does_not_change_why_a_gang_waits() {
+    let mut world = World::new(crate::language::CONF);
+    for line in [
+        "node n1 cpu=4 memory=8Gi",
+        "node n2 cpu=3 memory=2Gi",
+        "node n3 cpu=9 not-ready",
+        "pod busy cpu=1 on=n1 running scheduler=foreign",
+        "gang runs min=1 pods=1 cpu=1",
+    ] {
+        world.tell(line);
+    }
+    world.decide();
+    world.tell("bound");
+    for gang in 0..1000 {
+        // Three shapes, in queues and of sizes that do not keep step with them; some ask for nothing but a place.
+        let (queue, min) = (gang % 7, 8 + gang % 5);
+        let shape = ["cpu=1", "cpu=2 memory=1Gi", "memory=4Gi"][gang % 3];
+        world.tell(&format!("queue q{queue}"));
+        world.tell(&format!("gang g{gang} queue=q{queue} min={min} pods={min} {shape}"));
+        if gang % 11 == 0 {
+            world.tell(&format!("pod g{gang}-w-0 group=g{gang}"));
+        }
+    }
+    world.decide();
+    world.tell("phases");
+    world.decide();
+    let before = world.plan.waiting.clone();
+    assert_eq!(before.len(), 1000);
+    let busy_cycles = |world: &World| world.engine.statistics().busy_cycles;
+    for line in [
+        "runs runs-w-0",
+        "pod other scheduler=foreign on=n3",
+        "gone pod/other",
+        "pod busy cpu=1 on=n1 scheduler=foreign",
+        "pod g500-w-3 group=g500 memory=4Gi priority=9",
+        "gang late min=2 pods=1 cpu=1",
+        "gone gang/late",
+        "gone pod/late-w-0",
+        "pod g500-w-3 group=g500 memory=4Gi",
+    ] {
+        let cycles = busy_cycles(&world);
+        world.tell(line);
+        world.decide();
+        assert_eq!(busy_cycles(&world), cycles + 1, "{line}: everybody is looked at again");
+        for was in before.iter() {
+            let now = world.plan.waiting.iter().find(|now| now.pod_group == was.pod_group);
+            assert_eq!(now, Some(was), "{line}");
+        }
+    }
+}
