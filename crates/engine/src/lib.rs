@@ -4,6 +4,12 @@
 //! There is no clock, no randomness and no input or output in here: the same events, configuration, time and seed give
 //! the same plan, byte for byte.
 //!
+//! What holds in every plan: a transaction with binds leaves its gang with at least its minimum placed, pods without
+//! requests included (they count only once they have a place); no node gets more than it offers, and none that is not
+//! ready, cordoned or tainted against a pod gets that pod (with the `predicates` plugin). An event about an end that
+//! carries a uid is about that very object: one that was made anew under the name stays. Reasons of a waiting group
+//! change only when what they are about does.
+//!
 //! Inside: [`model`] holds what objects say, [`ledger`] what is counted, [`session`] both together with an undo log;
 //! [`plugin`] has the rules, one table of hooks; the actions of a cycle place pods through per-class trees of
 //! candidate nodes that the ledger's journal keeps up to date.
