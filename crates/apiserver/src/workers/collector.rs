@@ -3,6 +3,7 @@
 //! Changes only say which objects to look at, through an index of who owns what. What happens to one is judged by its
 //! newest stored state alone, and holds only for that state.
 
+mod followers;
 mod index;
 mod judge;
 
@@ -11,12 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, mpsc};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
-use super::feed::{Change, Feed};
-use crate::face::{FOREGROUND, ORPHAN, Server, Verbs, head};
+use super::feed::Change;
+use crate::face::{FOREGROUND, ORPHAN, Server, head};
 use crate::store::{Key, Object};
+use followers::{Followers, Seen};
 use index::Index;
 use judge::Court;
 
@@ -28,30 +30,30 @@ const TURN: usize = 256;
 const WAIT: Duration = Duration::from_millis(100);
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Events never own or are owned, and there are many of them.
-const IGNORED: &str = "events";
-
 /// Runs for as long as the server.
 pub(super) async fn run(server: Server) {
-    let (sender, mut changes) = mpsc::unbounded_channel();
     let mut kinds = server.inner.kinds_changed.subscribe();
-    let mut followers = Followers {
-        sender,
-        running: BTreeMap::new(),
-        unlisted: BTreeSet::new(),
-        tasks: JoinSet::new(),
-    };
+    let (mut followers, mut seen) = Followers::new();
     followers.follow(&server);
     let mut collector = Collector {
         court: Court::new(server.clone()),
         touched: BTreeSet::new(),
+        leaving: BTreeMap::new(),
         busy: HashMap::new(),
         steps: JoinSet::new(),
         room: Arc::new(Semaphore::new(WIDTH)),
     };
+    let mut asked: Vec<(Key, String)> = Vec::new();
     loop {
+        if asked.is_empty() && !collector.leaving.is_empty() && followers.all_listed() {
+            asked = std::mem::take(&mut collector.leaving).into_iter().collect();
+            followers.ask();
+        }
+        if !asked.is_empty() && followers.all_caught_up() {
+            collector.settle(std::mem::take(&mut asked));
+        }
         // Before everything has been listed, what depends on an object may just not be known yet.
-        let may_look = followers.unlisted.is_empty() && !collector.touched.is_empty();
+        let may_look = followers.all_listed() && !collector.touched.is_empty();
         tokio::select! {
             changed = kinds.changed() => {
                 if changed.is_err() {
@@ -59,9 +61,10 @@ pub(super) async fn run(server: Server) {
                 }
                 followers.follow(&server);
             }
-            Some((resource, change)) = changes.recv() => match change {
-                Change::Listed => drop(followers.unlisted.remove(&resource)),
-                change => collector.see(&resource, change),
+            Some(seen) = seen.recv() => match seen {
+                Seen::Changed(resource, Change::Listed) => followers.listed(&resource),
+                Seen::Changed(resource, change) => collector.see(&resource, change),
+                Seen::CaughtUp(resource, round) => followers.caught_up(&resource, round),
             },
             Some(done) = collector.steps.join_next(), if !collector.steps.is_empty() => {
                 if let Ok(key) = done {
@@ -73,56 +76,13 @@ pub(super) async fn run(server: Server) {
     }
 }
 
-type Seen = (Arc<str>, Change);
-
-/// One task per resource that forwards its changes.
-struct Followers {
-    sender: mpsc::UnboundedSender<Seen>,
-    running: BTreeMap<Arc<str>, AbortHandle>,
-    /// Those whose first list is still to come.
-    unlisted: BTreeSet<Arc<str>>,
-    tasks: JoinSet<()>,
-}
-
-impl Followers {
-    fn follow(&mut self, server: &Server) {
-        let registry = server.registry();
-        let stored = registry
-            .kinds()
-            .filter(|kind| kind.verbs == Verbs::All && &*kind.resource != IGNORED);
-        let wanted: BTreeSet<Arc<str>> = stored.map(|kind| kind.resource.clone()).collect();
-        self.running.retain(|resource, task| {
-            let keep = wanted.contains(resource);
-            if !keep {
-                task.abort();
-            }
-            keep
-        });
-        self.unlisted.retain(|resource| wanted.contains(resource));
-        for resource in wanted {
-            if self.running.contains_key(&resource) {
-                continue;
-            }
-            self.unlisted.insert(resource.clone());
-            let (sender, name) = (self.sender.clone(), resource.clone());
-            let mut feed = Feed::new(server.store(), &resource);
-            let task = self.tasks.spawn(async move {
-                loop {
-                    let change = feed.next().await;
-                    if sender.send((name.clone(), change)).is_err() {
-                        return;
-                    }
-                }
-            });
-            self.running.insert(resource, task);
-        }
-    }
-}
-
 struct Collector {
     court: Court,
     /// What is to be looked at.
     touched: BTreeSet<Key>,
+    /// Owners that wait to be let go, and their uids. First every follower has to catch up: what was made before an owner
+    /// was deleted may be told after it.
+    leaving: BTreeMap<Key, String>,
     /// What a step is about, and whether it was touched since.
     busy: HashMap<Key, bool>,
     steps: JoinSet<Key>,
@@ -140,6 +100,8 @@ impl Collector {
             Change::Gone(object) => {
                 let uid = head(&object.body).uid;
                 self.forget(&object.key);
+                self.leaving.remove(&object.key);
+                self.index().lock().unsettle(&uid);
                 let dependents = self.index().lock().dependents(&uid);
                 self.touched.extend(dependents);
             }
@@ -169,11 +131,23 @@ impl Collector {
             }
         }
         if found.deletion_timestamp.is_some() && (found.has_finalizer(FOREGROUND) || found.has_finalizer(ORPHAN)) {
-            self.touched.insert(key.clone());
+            if self.index().lock().is_settled(&found.uid) {
+                self.touched.insert(key.clone());
+            } else {
+                self.leaving.insert(key.clone(), found.uid.clone());
+            }
             if found.has_finalizer(FOREGROUND) {
                 let dependents = self.index().lock().dependents(&found.uid);
                 self.touched.extend(dependents);
             }
+        }
+    }
+
+    /// All that these owners had when their deletion began is known by now.
+    fn settle(&mut self, owners: Vec<(Key, String)>) {
+        for (key, uid) in owners {
+            self.index().lock().settle(uid);
+            self.touched.insert(key);
         }
     }
 

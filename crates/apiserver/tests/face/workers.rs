@@ -143,6 +143,23 @@ async fn nothing_is_let_go_before_everything_is_known() {
     assert!(left.iter().all(|pod| pod["metadata"].get("ownerReferences").is_none()));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn dependents_made_just_before_are_spared() {
+    let world = World::new().await;
+    for n in 0..40 {
+        let owner = world.made(MAPS, config_map("owner")).await;
+        let spared = format!("spared-{n}");
+        world.made(PODS, owned(pod(&spared), &[&owner])).await;
+        world
+            .delete(&format!("{MAPS}/owner"), json!({"propagationPolicy": "Orphan"}))
+            .await;
+        world.gone(&format!("{MAPS}/owner")).await;
+        let left = world.get(&format!("{PODS}/{spared}")).await.body;
+        assert!(left["metadata"]["uid"].is_string(), "{left}");
+        assert!(left["metadata"].get("ownerReferences").is_none(), "{left}");
+    }
+}
+
 #[tokio::test]
 async fn an_owner_that_cannot_be_looked_up_keeps_what_it_owns() {
     let world = World::new().await;

@@ -1,6 +1,6 @@
 //! Who owns what, as far as objects with owners go.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::face::Owner;
 use crate::store::Key;
@@ -17,6 +17,8 @@ struct Owned {
 pub(super) struct Index {
     owners: HashMap<Key, Vec<Owner>>,
     dependents: HashMap<String, Owned>,
+    /// Uids of objects that are being deleted, and of which all dependents from before that are known.
+    settled: HashSet<String>,
 }
 
 impl Index {
@@ -65,6 +67,20 @@ impl Index {
         owned
             .map(|owned| owned.keys.keys().cloned().collect())
             .unwrap_or_default()
+    }
+
+    /// Notes that all dependents of an object that is being deleted are known.
+    pub(super) fn settle(&mut self, uid: String) {
+        self.settled.insert(uid);
+    }
+
+    pub(super) fn unsettle(&mut self, uid: &str) {
+        self.settled.remove(uid);
+    }
+
+    /// Whether all dependents of an object that is being deleted are known.
+    pub(super) fn is_settled(&self, uid: &str) -> bool {
+        self.settled.contains(uid)
     }
 
     /// Whether the object with that uid owns anything.

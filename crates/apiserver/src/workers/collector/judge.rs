@@ -93,9 +93,12 @@ impl Court {
 
     fn judge(&self, key: &Key, found: &Head) -> Verdict {
         if found.deletion_timestamp.is_some() {
-            return if found.has_finalizer(ORPHAN) {
+            let index = self.index.lock();
+            return if !index.is_settled(&found.uid) {
+                Verdict::Keep
+            } else if found.has_finalizer(ORPHAN) {
                 Verdict::Orphan
-            } else if found.has_finalizer(FOREGROUND) && !self.index.lock().is_blocked(&found.uid) {
+            } else if found.has_finalizer(FOREGROUND) && !index.is_blocked(&found.uid) {
                 Verdict::Release
             } else {
                 Verdict::Keep
