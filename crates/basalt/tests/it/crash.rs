@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
@@ -132,6 +132,23 @@ fn http_post(path: &str, body: &serde_json::Value) -> http::Request<Vec<u8>> {
         .expect("a request")
 }
 
+/// A node that nobody serves, so that what is bound to it stays as it is.
+async fn make_room(client: &Client) {
+    let node: Node = serde_json::from_value(json!({
+        "metadata": {"name": "elsewhere"},
+        "status": {"allocatable": {"pods": "1000000"}, "capacity": {"pods": "1000000"}},
+    }))
+    .expect("a node");
+    match Api::<Node>::all(client.clone())
+        .create(&PostParams::default(), &node)
+        .await
+    {
+        Ok(_) => {}
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+        Err(error) => panic!("the node was not made: {error}"),
+    }
+}
+
 /// [`verify`] on the shared ledger; no writer runs meanwhile.
 async fn settle(client: &Client, shared: &Shared) {
     let mut ledger = std::mem::take(&mut *shared.lock().expect("no writer panics"));
@@ -232,7 +249,9 @@ async fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
     for _ in 0..kills {
         let mut server = Server::start(folder.path(), &[]);
         let client = server.client().await;
+        make_room(&client).await;
         settle(&client, &shared).await;
+        server.watchman.look(&client).await;
         let mut writers = Vec::new();
         for (writer, counter) in counters.iter().enumerate() {
             writers.push(tokio::spawn(write_maps(

@@ -61,6 +61,7 @@ fn a_gang_runs_completes_and_leaves_no_trace() {
         let left = server.kubectl(&["get", "vcjob,pg,pods", "-o", "name"]);
         left.is_empty().then_some(())
     });
+    server.audit(true);
     assert_eq!(server.stop(), Some(0), "SIGTERM is a clean end");
 }
 
@@ -79,6 +80,7 @@ fn a_gang_that_does_not_fit_waits_as_a_whole_and_says_why() {
     assert!(reasons.contains("cpu"), "{reasons}");
     assert!(bound(&server, "gang-too-big").iter().all(String::is_empty));
     assert_eq!(phase(&server, "gang-too-big"), "Pending");
+    server.audit(true);
 }
 
 #[test]
@@ -111,6 +113,7 @@ fn a_second_start_goes_on_where_the_first_ended() {
         "--timeout=10s",
     ]);
     let before = bound(&server, "long");
+    server.audit(true);
     server.kill();
 
     let second = Server::start(folder.path(), &["--nodes", "3"]);
@@ -121,6 +124,7 @@ fn a_second_start_goes_on_where_the_first_ended() {
     eventually("the pods go with the job", PATIENCE, || {
         bound(&second, "long").is_empty().then_some(())
     });
+    second.audit(true);
 }
 
 #[test]

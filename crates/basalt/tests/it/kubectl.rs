@@ -54,6 +54,7 @@ fn a_day_with_kubectl() {
     watch_and_wait(&server);
     pods(&server);
     custom_resources(&server);
+    server.audit(true);
 }
 
 fn nodes_and_discovery(server: &Server) {

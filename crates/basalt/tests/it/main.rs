@@ -4,3 +4,4 @@ mod crash;
 mod gang;
 mod kubectl;
 mod server;
+mod watchman;

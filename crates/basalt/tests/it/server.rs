@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::watchman::Watchman;
+
 /// A running `basalt up`; killed when dropped.
 pub(crate) struct Server {
     child: Child,
     /// Its data folder.
     pub(crate) data: PathBuf,
+    pub(crate) watchman: Watchman,
 }
 
 impl Server {
@@ -36,6 +39,7 @@ impl Server {
         Self {
             child,
             data: data.to_owned(),
+            watchman: Watchman::default(),
         }
     }
 
@@ -51,6 +55,22 @@ impl Server {
             .await
             .expect("the kubeconfig makes a client");
         kube::Client::try_from(config).expect("the client builds")
+    }
+
+    /// Lets the auditor look: at what holds always, or, `at_rest`, also at what holds once nothing moves any more.
+    pub(crate) fn audit(&self, at_rest: bool) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let client = self.client().await;
+            if at_rest {
+                self.watchman.settle(&client).await;
+            } else {
+                self.watchman.look(&client).await;
+            }
+        });
     }
 
     /// `kill -9`: no goodbye.
@@ -91,6 +111,7 @@ impl Server {
             output.status.success(),
             "kubectl {arguments:?} failed\n{stdout}\n{stderr}"
         );
+        self.audit(false);
         assert!(!stderr.contains("Warning"), "kubectl {arguments:?} warned: {stderr}");
         stdout
     }
