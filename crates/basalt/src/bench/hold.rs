@@ -7,7 +7,7 @@ use futures::StreamExt;
 use futures::io::AsyncReadExt;
 use futures::stream;
 use kube::Client;
-use kube::api::PostParams;
+use kube::api::{ListParams, PostParams};
 use serde_json::json;
 
 use super::gang;
@@ -102,11 +102,16 @@ async fn submit(client: &Client, options: &HoldOptions) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Counts pods that are not Running, with one page, until there are none and enough are.
+/// Adds up what the Jobs say of their running pods until it is enough.
 async fn wait_until_running(client: &Client, pods: u64, patience: Duration) -> anyhow::Result<()> {
     let begun = Instant::now();
     loop {
-        let running = count(client, "status.phase%3DRunning").await?;
+        let list = gang::jobs(client).list(&ListParams::default()).await?;
+        let running: u64 = list
+            .items
+            .iter()
+            .filter_map(|job| job.data["status"]["running"].as_u64())
+            .sum();
         if running >= pods {
             return Ok(());
         }
@@ -116,20 +121,6 @@ async fn wait_until_running(client: &Client, pods: u64, patience: Duration) -> a
         );
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-}
-
-/// How many pods match a field selector, from the answer's count of what one page left out.
-async fn count(client: &Client, selector: &str) -> anyhow::Result<u64> {
-    let path = format!("/api/v1/pods?limit=1&fieldSelector={selector}");
-    let request = http::Request::get(path)
-        .header(
-            "accept",
-            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
-        )
-        .body(Vec::new())?;
-    let list: serde_json::Value = client.request(request).await?;
-    let page = list["items"].as_array().map_or(0, |items| items.len() as u64);
-    Ok(page + list["metadata"]["remainingItemCount"].as_u64().unwrap_or_default())
 }
 
 /// Reads the list of all pods as a stream; returns its size.

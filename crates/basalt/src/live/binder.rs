@@ -18,6 +18,28 @@ enum Manner {
     Single,
 }
 
+/// A bind that failed.
+#[derive(Debug)]
+pub struct Failed {
+    /// Which.
+    pub bind: Bind,
+    /// What the server said.
+    pub why: String,
+    /// Whether the server surely did not do it; otherwise only the watch can tell.
+    pub certain: bool,
+}
+
+impl Failed {
+    fn new(bind: Bind, error: &kube::Error) -> Self {
+        let certain = matches!(error, kube::Error::Api(status) if status.code < 500);
+        Self {
+            bind,
+            why: error.to_string(),
+            certain,
+        }
+    }
+}
+
 /// Binds pods.
 #[derive(Clone)]
 pub struct Binder {
@@ -39,36 +61,35 @@ impl Binder {
         Ok(Self { client, manner })
     }
 
-    /// Binds all pods of `transaction`; returns those that were not bound, with the reason.
-    pub async fn bind(&self, transaction: &Transaction) -> Vec<(Bind, kube::Error)> {
+    /// Binds all pods of `transaction`; returns those that were not, or not surely, bound.
+    pub async fn bind(&self, transaction: &Transaction) -> Vec<Failed> {
         match self.manner {
             Manner::Gang => self.bind_gang(transaction).await,
             Manner::Single => self.bind_singly(transaction).await,
         }
     }
 
-    async fn bind_gang(&self, transaction: &Transaction) -> Vec<(Bind, kube::Error)> {
+    async fn bind_gang(&self, transaction: &Transaction) -> Vec<Failed> {
         let (namespace, _) = split_key(&transaction.pod_group);
         let items: Vec<Value> = transaction.binds.iter().map(binding).collect();
         let path = format!("/apis/basalt.sh/v1alpha1/namespaces/{namespace}/gangbindings");
-        let result = self.post(&path, &json!({"items": items})).await;
-        match result {
+        match self.post(&path, &json!({"items": items})).await {
             Ok(()) => Vec::new(),
-            Err(error) => {
-                let told = error.to_string();
-                let refused = |bind: &Bind| (bind.clone(), kube::Error::Service(told.clone().into()));
-                transaction.binds.iter().map(refused).collect()
-            }
+            Err(error) => transaction
+                .binds
+                .iter()
+                .map(|bind| Failed::new(bind.clone(), &error))
+                .collect(),
         }
     }
 
-    async fn bind_singly(&self, transaction: &Transaction) -> Vec<(Bind, kube::Error)> {
+    async fn bind_singly(&self, transaction: &Transaction) -> Vec<Failed> {
         stream::iter(transaction.binds.clone())
             .map(|bind| async move {
                 let (namespace, name) = split_key(&bind.pod);
                 let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/binding");
                 let failure = self.post(&path, &binding(&bind)).await.err();
-                failure.map(|error| (bind, error))
+                failure.map(|error| Failed::new(bind, &error))
             })
             .buffer_unordered(IN_FLIGHT_MAX)
             .filter_map(std::future::ready)
@@ -87,10 +108,6 @@ impl Binder {
 
 /// A Binding; the uid keeps it from reaching a later pod of the same name.
 fn binding(bind: &Bind) -> Value {
-    let (namespace, name) = split_key(&bind.pod);
-    json!({
-        "apiVersion": "v1", "kind": "Binding",
-        "metadata": {"namespace": namespace, "name": name, "uid": &*bind.uid},
-        "target": {"apiVersion": "v1", "kind": "Node", "name": &*bind.node},
-    })
+    let (_, name) = split_key(&bind.pod);
+    json!({"metadata": {"name": name, "uid": &*bind.uid}, "target": {"kind": "Node", "name": &*bind.node}})
 }

@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 
 use self::agenda::Agenda;
 use self::world::{Work, World};
+use super::PartFailed;
 use super::executor::{ExecuteError, Executor, Written};
 use super::feed::{self, FeedEvent};
 
@@ -62,8 +63,8 @@ impl Synced {
     }
 }
 
-/// Controls until the task is dropped.
-pub async fn run(client: Client, schedulers: BTreeSet<String>) {
+/// Controls until the task is dropped; returns only if a part of it failed.
+pub async fn run(client: Client, schedulers: BTreeSet<String>) -> Result<(), PartFailed> {
     let (sink, mut news) = mpsc::channel(NEWS_MAX);
     let mut tasks = JoinSet::new();
     let config = watcher::Config::default();
@@ -118,7 +119,7 @@ pub async fn run(client: Client, schedulers: BTreeSet<String>) {
         if controllers.synced.all() {
             controllers.hand_out(&mut tasks);
         }
-        while tasks.try_join_next().is_some() {}
+        super::reap(&mut tasks)?;
     }
 }
 
@@ -149,7 +150,9 @@ impl Controllers {
             News::Job(FeedEvent::Upsert(job)) => world.upsert_job(*job),
             News::Job(FeedEvent::Delete { key, uid }) => {
                 let work = world.remove_job(&key, &uid);
-                self.agenda.forget(&Work::Job(key));
+                if world.job_view(&key).is_none() {
+                    self.agenda.forget(&Work::Job(key)); // no later incarnation is there
+                }
                 work
             }
             News::Pod(FeedEvent::Upsert(pod)) => world.upsert_pod(*pod),

@@ -128,7 +128,7 @@ impl Executor {
                         object,
                     )
                     .await;
-                already_exists_is_done(answer, target)
+                already_exists_is_outdated(answer, target)
             }
             Change::Patch {
                 target,
@@ -267,7 +267,9 @@ impl Executor {
     }
 }
 
-fn already_exists_is_done(
+/// Names are functions of their owner, so "already exists" means that our view is old, or that somebody else holds
+/// the name. Either way: decide again, later.
+fn already_exists_is_outdated(
     answer: Result<Result<String, kube::Error>, ExecuteError>,
     target: &Target,
 ) -> Result<Option<Written>, ExecuteError> {
@@ -276,7 +278,10 @@ fn already_exists_is_done(
             target: target.clone(),
             body,
         })),
-        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(None),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Err(ExecuteError::Outdated {
+            target: target.clone(),
+            message: status.message,
+        }),
         Err(source) => Err(ExecuteError::Refused {
             target: target.clone(),
             source: Box::new(source),

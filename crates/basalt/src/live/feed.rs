@@ -14,6 +14,8 @@ use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
+use super::lenient::Lenient;
+
 /// Which object: namespace (empty for cluster-scoped), name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
@@ -77,7 +79,7 @@ impl Tracker {
         into.insert(ObjectKey::of(event), event.uid().unwrap_or_default());
     }
 
-    fn translate<K: Resource>(&mut self, event: Event<K>) -> Vec<FeedEvent<K>> {
+    fn translate<K: Resource<DynamicType = ()>>(&mut self, event: Event<Lenient<K>>) -> Vec<FeedEvent<K>> {
         match event {
             Event::Init => {
                 self.listing = Some(BTreeMap::new());
@@ -85,7 +87,7 @@ impl Tracker {
             }
             Event::InitApply(object) => {
                 Self::note(&object, self.listing.get_or_insert_with(BTreeMap::new));
-                vec![FeedEvent::Upsert(Box::new(object))]
+                self.report(object)
             }
             Event::InitDone => {
                 let listed = self.listing.take().unwrap_or_default();
@@ -99,8 +101,11 @@ impl Tracker {
                 out
             }
             Event::Apply(object) => {
-                Self::note(&object, &mut self.known);
-                vec![FeedEvent::Upsert(Box::new(object))]
+                let reports = self.report(object);
+                if let Some(FeedEvent::Upsert(object)) = reports.last() {
+                    Self::note(&**object, &mut self.known);
+                }
+                reports
             }
             Event::Delete(object) => {
                 let key = ObjectKey::of(&object);
@@ -114,10 +119,36 @@ impl Tracker {
     }
 }
 
+impl Tracker {
+    /// An object as it is now, after the end of the incarnation that it replaces. One that cannot be read is left out,
+    /// loudly: what was known of it before stays.
+    fn report<K: Resource<DynamicType = ()>>(&mut self, object: Lenient<K>) -> Vec<FeedEvent<K>> {
+        let key = ObjectKey::of(&object);
+        let object = match object {
+            Lenient::Readable(object) => object,
+            Lenient::Unreadable { why, .. } => {
+                tracing::warn!(kind = %K::kind(&()), object = %key, why, "not understood, and left out");
+                return Vec::new();
+            }
+        };
+        let uid = object.uid().unwrap_or_default();
+        let replaced = self.known.get(&key).filter(|known| **known != uid).cloned();
+        if replaced.is_some() {
+            self.known.remove(&key);
+        }
+        let gone = replaced.map(|uid| FeedEvent::Delete { key, uid });
+        gone.into_iter().chain([FeedEvent::Upsert(Box::new(object))]).collect()
+    }
+}
+
 /// Watches `api` for ever and sends every change through `wrap` into `sink`; ends when the receiver is gone.
-pub async fn run<K, M>(api: Api<K>, config: watcher::Config, sink: mpsc::Sender<M>, wrap: fn(FeedEvent<K>) -> M)
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+pub async fn run<K, M>(
+    api: Api<Lenient<K>>,
+    config: watcher::Config,
+    sink: mpsc::Sender<M>,
+    wrap: fn(FeedEvent<K>) -> M,
+) where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
     M: Send + 'static,
 {
     let mut tracker = Tracker::new();
@@ -167,9 +198,9 @@ mod tests {
             let event = match words.as_slice() {
                 ["init"] => Event::Init,
                 ["done"] => Event::InitDone,
-                ["i", name, uid] => Event::InitApply(object(name, uid)),
-                ["a", name, uid] => Event::Apply(object(name, uid)),
-                ["d", name, uid] => Event::Delete(object(name, uid)),
+                ["i", name, uid] => Event::InitApply(Lenient::Readable(object(name, uid))),
+                ["a", name, uid] => Event::Apply(Lenient::Readable(object(name, uid))),
+                ["d", name, uid] => Event::Delete(Lenient::Readable(object(name, uid))),
                 other => panic!("unknown line {other:?}"),
             };
             seen.extend(tracker.translate(event).iter().map(word));
@@ -194,7 +225,7 @@ mod tests {
     fn a_recreated_object_is_reported_as_gone_in_its_old_incarnation() {
         check(
             &["init", "i a 1", "done", "init", "i a 2", "done"],
-            &["+a:1", "synced", "+a:2", "-a:1", "synced"],
+            &["+a:1", "synced", "-a:1", "+a:2", "synced"],
         );
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use basalt_api::podgroup::PodGroup;
 use basalt_api::queue::Queue;
 use basalt_api::slim;
+use basalt_controllers::Target;
 use basalt_engine::facts::{Event, NodeFacts, PodFacts, PodGroupFacts, PriorityClassFacts, QueueFacts};
 use basalt_engine::plan::{Bind, Plan, Transaction};
 use basalt_engine::{Conf, Engine, Options as EngineOptions};
@@ -50,6 +51,7 @@ enum News {
     Queue(FeedEvent<Queue>),
     PriorityClass(FeedEvent<PriorityClass>),
     NotBound(Vec<Bind>),
+    NotWritten(Target),
 }
 
 /// The kinds that must have been listed once before anything is decided.
@@ -81,7 +83,7 @@ pub fn configuration(text: Option<&str>) -> Result<Conf, basalt_engine::ConfErro
 }
 
 /// Schedules until the task is dropped; returns only on a failure at the start.
-pub async fn run(client: Client, options: SchedulerOptions) -> Result<(), kube::Error> {
+pub async fn run(client: Client, options: SchedulerOptions) -> anyhow::Result<()> {
     let binder = Binder::connect(client.clone()).await?;
     let executor = Executor::new(client.clone(), "volcano");
     let (sink, mut news) = mpsc::channel(NEWS_MAX);
@@ -113,9 +115,20 @@ pub async fn run(client: Client, options: SchedulerOptions) -> Result<(), kube::
     ));
     tasks.spawn(feed::run(Api::all(client), config, sink.clone(), News::PriorityClass));
     let outlets = Outlets::default();
-    tasks.spawn(outlets.groups.clone().run(executor.clone(), Duration::ZERO));
-    tasks.spawn(outlets.queues.clone().run(executor.clone(), NUMBERS_PAUSE));
-    tasks.spawn(outlets.events.clone().run(executor, NUMBERS_PAUSE));
+    let lost = |sink: mpsc::Sender<News>| {
+        move |target| {
+            // A full channel means that news is coming anyway; the next of this group shows what stands.
+            let _ = sink.try_send(News::NotWritten(target));
+        }
+    };
+    tasks.spawn(
+        outlets
+            .groups
+            .clone()
+            .run(executor.clone(), Duration::ZERO, lost(sink.clone())),
+    );
+    tasks.spawn(outlets.queues.clone().run(executor.clone(), NUMBERS_PAUSE, drop));
+    tasks.spawn(outlets.events.clone().run(executor, NUMBERS_PAUSE, drop));
 
     let mut scheduler = Scheduler {
         engine: Engine::new(options.conf, options.engine),
@@ -137,7 +150,7 @@ pub async fn run(client: Client, options: SchedulerOptions) -> Result<(), kube::
         if scheduler.synced.all() {
             scheduler.cycle(&mut tasks);
         }
-        while tasks.try_join_next().is_some() {}
+        super::reap(&mut tasks)?;
     }
 }
 
@@ -201,6 +214,12 @@ impl Scheduler {
                     uid: Some(uid),
                 },
             ),
+            News::NotWritten(target) => {
+                let key = format!("{}/{}", target.namespace, target.name);
+                self.narrator.unsaid(&key);
+                self.engine.phase_failed(&key);
+                None
+            }
             News::NotBound(binds) => {
                 for bind in binds {
                     self.engine.bind_failed(&bind.pod, &bind.uid);
@@ -225,21 +244,24 @@ impl Scheduler {
     }
 }
 
-/// Binds, and reports back what did not work, so that the engine frees the places it holds for it.
+/// Binds, and reports back what certainly did not happen, so that the engine frees the places it holds for it. Where
+/// the outcome is unknown the places stay held until the watch shows it, or their time runs out.
 async fn carry_out(binder: Binder, transaction: Transaction, sink: mpsc::Sender<News>) {
     let failed = binder.bind(&transaction).await;
-    if let Some((bind, error)) = failed.first() {
-        let pod = &*bind.pod;
-        tracing::warn!(
-            pod,
-            error = error as &dyn std::error::Error,
-            count = failed.len(),
-            "not bound"
-        );
-        let binds = failed.into_iter().map(|(bind, _)| bind).collect();
-        // The loop is gone only when the whole system stops.
-        let _ = sink.send(News::NotBound(binds)).await;
-    }
+    let Some(first) = failed.first() else { return };
+    tracing::warn!(
+        pod = &*first.bind.pod,
+        why = first.why,
+        count = failed.len(),
+        "not bound"
+    );
+    let refused = failed
+        .into_iter()
+        .filter(|failure| failure.certain)
+        .map(|failure| failure.bind)
+        .collect();
+    // The loop is gone only when the whole system stops.
+    let _ = sink.send(News::NotBound(refused)).await;
 }
 
 /// Turns a watch event into the engine's.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use basalt_apiserver::Workers;
 use basalt_apiserver::face::{Pki, Server, ServerOptions, TlsOptions, serve_tls};
 use basalt_apiserver::store::{Backend, Options as StoreOptions, Store};
 use basalt_node::fake::{self, FakeOptions, NodeTemplate, Size};
+use futures::FutureExt;
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
@@ -145,12 +147,13 @@ impl System {
         };
         let client = |part: &str| self.server.client(&format!("basalt:{part}"));
         let (scheduling, controlling, faking) = (client("scheduler"), client("controllers"), client("node"));
-        self.vital(report, "scheduler", async move {
-            scheduler::run(scheduling, options).await.map_err(Into::into)
-        });
+        self.vital(
+            report,
+            "scheduler",
+            async move { scheduler::run(scheduling, options).await },
+        );
         self.vital(report, "controllers", async move {
-            controllers::run(controlling, schedulers).await;
-            Ok(())
+            controllers::run(controlling, schedulers).await.map_err(Into::into)
         });
         self.vital(report, "fake nodes", async move {
             fake::run(faking, FakeOptions::default(), std::future::pending())
@@ -168,9 +171,10 @@ impl System {
     ) {
         let report = report.clone();
         self.tasks.spawn(async move {
-            let error = match run.await {
-                Ok(()) => anyhow!("the {part} ended"),
-                Err(error) => error.context(format!("the {part} failed")),
+            let error = match AssertUnwindSafe(run).catch_unwind().await {
+                Ok(Ok(())) => anyhow!("the {part} ended"),
+                Ok(Err(error)) => error.context(format!("the {part} failed")),
+                Err(_) => anyhow!("the {part} panicked: this is a bug"),
             };
             // Only the first failure is told; the system ends with it.
             let _ = report.try_send(error);

@@ -86,9 +86,15 @@ fn group_of(pod: &Pod) -> Option<String> {
     Some(format!("{}/{name}", pod.namespace().unwrap_or_default()))
 }
 
-/// A pod as the controllers keep it: what only the scheduler reads is let go once the pod has a node.
+/// A pod as the controllers keep it: with a hundred thousand of them, what nobody reads here adds up. A pod without a
+/// node may still need a PodGroup, for which more is read.
 fn lean(mut pod: Pod) -> Pod {
+    pod.status.conditions = Vec::new();
     if !pod.spec.node_name.is_empty() {
+        pod.metadata.labels = None;
+        if let Some(annotations) = &mut pod.metadata.annotations {
+            annotations.retain(|key, _| key == names::GROUP_NAME || key == names::GROUP_NAME_ALIAS);
+        }
         pod.spec = basalt_api::slim::PodSpec {
             node_name: pod.spec.node_name,
             ..Default::default()
@@ -216,7 +222,16 @@ impl World {
         };
         self.groups_of_queue.remove(&group.spec.queue, key);
         let job = owner_job(&group).map(Work::Job);
-        std::iter::once(Work::Queue(group.spec.queue)).chain(job).collect()
+        let pods: Vec<Work> = self
+            .pods_of_group
+            .of(&key.to_string())
+            .cloned()
+            .map(Work::Pod)
+            .collect();
+        std::iter::once(Work::Queue(group.spec.queue))
+            .chain(job)
+            .chain(pods)
+            .collect()
     }
 
     /// Takes in a queue; its kin look at each other's state.

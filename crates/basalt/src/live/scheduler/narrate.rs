@@ -2,7 +2,7 @@
 //!
 //! The scheduler is the one writer of these fields, so what was told last is what stands; only differences are sent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use basalt_api::podgroup::{PodGroup, PodGroupCondition, PodGroupPhase, PodGroupStatus};
@@ -43,6 +43,8 @@ pub(super) struct Outlets {
 pub(super) struct Narrator {
     outlets: Outlets,
     told: BTreeMap<String, Told>,
+    /// Groups of which reasons stand.
+    reasoned: BTreeSet<String>,
     waiting: Arc<Vec<Waiting>>,
     queues: Arc<Vec<QueueState>>,
 }
@@ -52,19 +54,24 @@ impl Narrator {
         Self {
             outlets,
             told: BTreeMap::new(),
+            reasoned: BTreeSet::new(),
             waiting: Arc::default(),
             queues: Arc::default(),
         }
     }
 
-    /// Learns what stands in a PodGroup that is new to us; from then on only we write there.
+    /// Learns what stands in a PodGroup: of one that is new to us, and where somebody else has written.
     pub(super) fn observe(&mut self, event: &FeedEvent<PodGroup>) {
         match event {
             FeedEvent::Upsert(group) => {
-                let key = ObjectKey::of(&**group).to_string();
+                let key = ObjectKey::of(&**group);
                 let uid = group.uid().unwrap_or_default();
-                if self.told.get(&key).is_none_or(|told| told.uid != uid) {
-                    self.told.insert(
+                let target = Target::new(API_VERSION, "PodGroup", &key.namespace, &key.name);
+                let key = key.to_string();
+                let ours = self.told.get(&key).is_some_and(|told| told.uid == uid);
+                // While a write of ours is under way, what the watch shows is older than what we told.
+                if !ours || !self.outlets.groups.is_pending(&target) {
+                    self.stands(
                         key,
                         Told {
                             uid,
@@ -77,9 +84,26 @@ impl Narrator {
                 let key = key.to_string();
                 if self.told.get(&key).is_some_and(|told| told.uid == *uid) {
                     self.told.remove(&key);
+                    self.reasoned.remove(&key);
                 }
             }
             FeedEvent::Synced => {}
+        }
+    }
+
+    fn stands(&mut self, key: String, told: Told) {
+        if told.status.reasons.is_empty() {
+            self.reasoned.remove(&key);
+        } else {
+            self.reasoned.insert(key.clone());
+        }
+        self.told.insert(key, told);
+    }
+
+    /// What was told last did not arrive: nothing is known to stand there, so everything will be told again.
+    pub(super) fn unsaid(&mut self, key: &str) {
+        if let Some(told) = self.told.get_mut(key) {
+            told.status = PodGroupStatus::default();
         }
     }
 
@@ -100,13 +124,22 @@ impl Narrator {
             }
         }
         let before = std::mem::replace(&mut self.waiting, Arc::clone(&plan.waiting));
-        if !Arc::ptr_eq(&before, &plan.waiting) {
-            // Who waited before and is not in the new list waits no more.
-            for former in before.iter() {
-                if let Some(status) = self.draft(&mut drafts, &former.pod_group) {
-                    give_reasons(status, &[], now);
-                }
+        let reasoned: Vec<String> = if Arc::ptr_eq(&before, &plan.waiting) {
+            Vec::new()
+        } else {
+            let waits: BTreeSet<&str> = plan.waiting.iter().map(|waiting| &*waiting.pod_group).collect();
+            self.reasoned
+                .iter()
+                .filter(|key| !waits.contains(key.as_str()))
+                .cloned()
+                .collect()
+        };
+        for key in &reasoned {
+            if let Some(status) = self.draft(&mut drafts, key) {
+                give_reasons(status, &[], now);
             }
+        }
+        if !Arc::ptr_eq(&before, &plan.waiting) {
             for waiting in plan.waiting.iter() {
                 if let Some(status) = self.draft(&mut drafts, &waiting.pod_group) {
                     give_reasons(status, &waiting.reasons, now);
@@ -157,7 +190,8 @@ impl Narrator {
             resource_version: None,
             merge,
         };
-        told.status = status;
+        let uid = told.uid.clone();
+        self.stands(key.to_owned(), Told { uid, status });
         self.outlets.groups.put(target, change);
     }
 
