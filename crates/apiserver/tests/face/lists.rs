@@ -1,13 +1,8 @@
 //! Lists: pages, selectors, revisions, forms.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use axum::body::Body;
 use basalt_apiserver::face::Identity;
 use http::Request;
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::world::{Answer, World, answer, config_map, pod};
@@ -228,39 +223,4 @@ async fn discovery_in_three_forms() {
             .flatten()
             .any(|found| found["name"] == "fieldValidation")
     );
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pages_are_of_one_moment_while_others_write() {
-    let world = World::new().await;
-    for n in 0..4 {
-        world.made(MAPS, config_map(&format!("m{n}"))).await;
-    }
-    let (server, done) = (world.server.clone(), Arc::new(AtomicBool::new(false)));
-    let writer = tokio::spawn({
-        let done = done.clone();
-        let maps: kube::Api<ConfigMap> = kube::Api::default_namespaced(server.client("writer"));
-        async move {
-            let mut count = 0_u64;
-            while !done.load(Ordering::Relaxed) {
-                count += 1;
-                let change = Patch::Merge(json!({"data": {"n": count.to_string()}}));
-                maps.patch("m3", &PatchParams::default(), &change)
-                    .await
-                    .expect("a change");
-                tokio::task::yield_now().await;
-            }
-        }
-    });
-    for _ in 0..500 {
-        let first = world.get(&format!("{MAPS}?limit=2")).await.body;
-        let token = first["metadata"]["continue"].as_str().expect("a token");
-        let second = world.get(&format!("{MAPS}?limit=2&continue={token}")).await.body;
-        assert_eq!(
-            first["metadata"]["resourceVersion"],
-            second["metadata"]["resourceVersion"]
-        );
-    }
-    done.store(true, Ordering::Relaxed);
-    writer.await.expect("the writer ends well");
 }

@@ -115,7 +115,7 @@ async fn idle() -> Server {
     server
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_is_let_go_before_everything_is_known() {
     let server = idle().await;
     let maps: kube::Api<ConfigMap> = kube::Api::default_namespaced(server.client("tester"));
@@ -146,7 +146,7 @@ async fn nothing_is_let_go_before_everything_is_known() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn dependents_made_just_before_are_spared() {
     let world = World::new().await;
-    for n in 0..40 {
+    for n in 0..200 {
         let owner = world.made(MAPS, config_map("owner")).await;
         let spared = format!("spared-{n}");
         world.made(PODS, owned(pod(&spared), &[&owner])).await;
