@@ -146,8 +146,12 @@ impl Collector {
     /// All that these owners had when their deletion began is known by now.
     fn settle(&mut self, owners: Vec<(Key, String)>) {
         for (key, uid) in owners {
-            self.index().lock().settle(uid);
-            self.touched.insert(key);
+            // One that is gone already would stay noted for ever.
+            let found = self.court.server.store().get(&key);
+            if found.is_some_and(|object| head(&object.body).uid == uid) {
+                self.index().lock().settle(uid);
+                self.touched.insert(key);
+            }
         }
     }
 

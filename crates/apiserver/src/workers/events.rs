@@ -58,16 +58,19 @@ async fn sweep(server: &Server, ttl: Duration) {
         let age = last_seen(object).map(|seen| now.duration_since(seen));
         age.is_some_and(|age| age > jiff::SignedDuration::try_from(ttl).unwrap_or(jiff::SignedDuration::MAX))
     };
-    let calls: Vec<Call> = listing
-        .objects
-        .iter()
-        .filter(is_old)
-        .map(|object| Call::internal(server, kind, &object.key.namespace, &object.key.name))
-        .collect();
-    stream::iter(calls.iter())
-        .for_each_concurrent(WIDTH, |call| async move {
+    let old = listing.objects.iter().filter(is_old).map(|object| {
+        let call = Call::internal(server, kind, &object.key.namespace, &object.key.name);
+        (call, object.revision.to_string())
+    });
+    let old: Vec<(Call, String)> = old.collect();
+    stream::iter(old)
+        .for_each_concurrent(WIDTH, |(call, revision)| async move {
             // An event that somebody else deleted, or that came back to life, is none of our business.
-            let _gone = delete_one(call, &call.name, &DeleteOptions::default(), &mut Vec::new()).await;
+            let options = DeleteOptions {
+                revision: Some(revision),
+                ..DeleteOptions::default()
+            };
+            let _gone = delete_one(&call, &call.name, &options, &mut Vec::new()).await;
         })
         .await;
 }
