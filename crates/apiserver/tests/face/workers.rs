@@ -1,16 +1,18 @@
 //! What the server does by itself.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use basalt_apiserver::face::{Server, ServerOptions, index};
-use basalt_apiserver::store::{Backend, Options, Store};
+use basalt_admission::{Decision, Operation, Request, Verdict, View};
+use basalt_apiserver::face::{AdmissionHook, Server, ServerOptions, index};
+use basalt_apiserver::store::{Backend, Draft, Expect, Key, Options, Store, Write};
+use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{DeleteParams, PostParams, PropagationPolicy};
 use serde_json::{Value, json};
 
-use crate::world::{World, config_map, pod};
+use crate::world::{Answer, World, config_map, pod};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -158,6 +160,86 @@ async fn dependents_made_just_before_are_spared() {
         assert!(left["metadata"]["uid"].is_string(), "{left}");
         assert!(left["metadata"].get("ownerReferences").is_none(), "{left}");
     }
+}
+
+/// Gives the object a new owner in the very moment in which it is about to be deleted.
+struct Adoption {
+    store: Store,
+    /// What to write instead of what.
+    swaps: Mutex<Vec<(String, String)>>,
+}
+
+impl AdmissionHook for Adoption {
+    fn concerns(&self, _: &str, resource: &str) -> bool {
+        resource == "configmaps"
+    }
+
+    fn admit(&self, request: &Request<'_>, _: &dyn View) -> Decision {
+        let swaps = match (request.operation, request.name) {
+            (Operation::Delete, "child") => std::mem::take(&mut *self.swaps.lock().expect("a lock")),
+            _ => Vec::new(),
+        };
+        if !swaps.is_empty() {
+            let key = Key::new("configmaps", "default", "child");
+            let child = self.store.head(&key).expect("the child");
+            let text = String::from_utf8(child.body.to_vec()).expect("text");
+            let revision = format!("\"{}\"", child.revision);
+            let (before, after) = text.split_once(&revision).expect("a revision");
+            let mut after = format!("\"{after}");
+            for (old, new) in swaps {
+                after = after.replace(&old, &new);
+            }
+            let draft = Draft {
+                before: format!("{before}\"").into_bytes(),
+                after: after.into_bytes(),
+            };
+            let expect = Expect::Present;
+            let writes = vec![Write::Put { key, expect, draft }];
+            let done = self.store.commit(writes).now_or_never();
+            done.expect("memory is quick").expect("stored");
+        }
+        Decision {
+            object: None,
+            warnings: Vec::new(),
+            verdict: Verdict::Allow,
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_object_adopted_at_the_last_moment_stays() {
+    let store = Store::open(Options {
+        indexer: index,
+        ..Options::new(Backend::Memory)
+    })
+    .expect("a store");
+    let hook = Arc::new(Adoption {
+        store: store.clone(),
+        swaps: Mutex::default(),
+    });
+    let options = ServerOptions {
+        admission: hook.clone(),
+        ..ServerOptions::default()
+    };
+    let server = Server::new(store, options);
+    server.bootstrap().await.expect("bootstrap");
+    let world = World::over(server);
+    let (one, two) = (
+        world.made(MAPS, config_map("one")).await,
+        world.made(MAPS, config_map("two")).await,
+    );
+    world.made(MAPS, owned(config_map("child"), &[&one])).await;
+    let uid = |owner: &Value| owner["metadata"]["uid"].as_str().expect("a uid").to_owned();
+    let names = ("\"name\":\"one\"".to_owned(), "\"name\":\"two\"".to_owned());
+    *hook.swaps.lock().expect("a lock") = vec![(uid(&one), uid(&two)), names];
+    world.delete(&format!("{MAPS}/one"), json!({})).await;
+    let adopted = |answer: &Answer| answer.body["metadata"]["ownerReferences"][0]["name"] == "two";
+    world.until(&format!("{MAPS}/child"), adopted).await;
+    world.made(MAPS, owned(config_map("late"), &[&one])).await;
+    world.gone(&format!("{MAPS}/late")).await;
+    assert_eq!(world.get(&format!("{MAPS}/child")).await.code, 200);
+    world.delete(&format!("{MAPS}/two"), json!({})).await;
+    world.gone(&format!("{MAPS}/child")).await;
 }
 
 #[tokio::test]
