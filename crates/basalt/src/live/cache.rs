@@ -15,7 +15,8 @@ const TOMBSTONES_MAX: usize = 20_000;
 /// Objects of one kind by key.
 #[derive(Debug)]
 pub struct Cache<K> {
-    objects: BTreeMap<ObjectKey, K>,
+    /// Boxed, for a half-full node of the tree would waste much with large objects.
+    objects: BTreeMap<ObjectKey, Box<K>>,
     /// uid of a deleted incarnation → order of its deletion.
     buried: BTreeMap<String, u64>,
     burials: u64,
@@ -47,14 +48,14 @@ impl<K: Resource> Cache<K> {
         let outdated = self
             .objects
             .get(&key)
-            .is_some_and(|known| match (revision(known), revision(&object)) {
+            .is_some_and(|known| match (revision(&**known), revision(&object)) {
                 (Some(known), Some(new)) => new <= known,
                 _ => false,
             });
         if outdated {
             return false;
         }
-        self.objects.insert(key, object);
+        self.objects.insert(key, Box::new(object));
         true
     }
 
@@ -66,7 +67,7 @@ impl<K: Resource> Cache<K> {
             .get(key)
             .is_some_and(|known| known.uid().as_deref().unwrap_or_default() == uid)
         {
-            return self.objects.remove(key);
+            return self.objects.remove(key).map(|object| *object);
         }
         None
     }
@@ -82,12 +83,12 @@ impl<K: Resource> Cache<K> {
 
     /// The object of that key.
     pub fn get(&self, key: &ObjectKey) -> Option<&K> {
-        self.objects.get(key)
+        self.objects.get(key).map(|object| &**object)
     }
 
     /// All objects in key order.
     pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &K)> {
-        self.objects.iter()
+        self.objects.iter().map(|(key, object)| (key, &**object))
     }
 
     /// All keys in order.

@@ -90,6 +90,10 @@ fn group_of(pod: &Pod) -> Option<String> {
 /// node may still need a PodGroup, for which more is read.
 fn lean(mut pod: Pod) -> Pod {
     pod.status.conditions = Vec::new();
+    pod.status
+        .container_statuses
+        .retain(|container| container.state.terminated.is_some());
+    pod.status.container_statuses.shrink_to_fit();
     if !pod.spec.node_name.is_empty() {
         pod.metadata.labels = None;
         if let Some(annotations) = &mut pod.metadata.annotations {
