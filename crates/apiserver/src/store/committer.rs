@@ -69,10 +69,11 @@ fn take(shared: &Shared, last: usize) -> Option<Vec<Transaction>> {
         }
         shared.work.wait(&mut head);
     }
-    // The writers that the last batch has answered come back one by one. A batch of the first few
-    // would cost as much as one of all, so as long as they keep coming they are waited for.
+    // The writers that the last batch has answered come back one by one. A batch of the first few would cost nearly as
+    // much as one of half of them, so as long as they keep coming, that many are waited for. Not all: the other half
+    // is answered and comes back while this one is on its way to the disk.
     let mut seen = 0;
-    while last >= LINGER_FOR && seen < head.queue.len() && head.queue.len() < last * 2 {
+    while last >= LINGER_FOR && seen < head.queue.len() && head.queue.len() < last / 2 {
         seen = head.queue.len();
         MutexGuard::unlocked(&mut head, || std::thread::sleep(LINGER));
     }
