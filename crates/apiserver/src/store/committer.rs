@@ -16,6 +16,8 @@ use super::{Backend, Shared};
 const BATCH_BYTES: usize = 4 << 20;
 /// Smaller batches are answered at once: passing them on would take longer.
 const ANSWERED_MEANWHILE: usize = 16;
+/// How many batches may be durable before they are shown.
+const AHEAD_MAX: usize = 4;
 /// After a batch of this many it is worth waiting for the next to fill.
 const LINGER_FOR: usize = 8;
 /// How long to wait for one more writer: a fraction of what an fsync takes.
@@ -32,29 +34,66 @@ pub(super) fn spawn(shared: &Arc<Shared>, log: Log) -> Result<JoinHandle<()>, Op
     })
 }
 
+/// What the other thread is asked for.
+enum Ask {
+    /// Show a durable batch, and answer its writers.
+    Publish(Vec<Transaction>),
+    /// Say when everything before is shown.
+    Report(mpsc::SyncSender<()>),
+}
+
+/// Writes one batch after the other. Showing a batch and waking a thousand writers takes as long as a write to the
+/// disk, so another thread does it meanwhile, in the same order.
 fn run(shared: &Shared, mut log: Log) {
-    // Waking a thousand writers takes as long as a write to the disk, so it is done meanwhile.
-    let (durable, answers) = mpsc::channel::<Vec<Transaction>>();
-    // `durable` moves in, so that its end, which ends the other thread, comes before the wait for that.
+    let (publisher, asks) = mpsc::channel();
+    // `publisher` moves in, so that its end, which ends the other thread, comes before the wait for that.
     std::thread::scope(move |scope| {
-        scope.spawn(move || answers.into_iter().for_each(|batch| answer(shared, batch)));
-        let mut last = 0;
+        scope.spawn(move || asks.into_iter().for_each(|ask| serve(shared, ask)));
+        let (mut last, mut ahead) = (0, 0);
         while let Some(batch) = take(shared, last) {
             last = batch.len();
-            if let Err(what) = log.append(&batch, &shared.state) {
+            let small = last < ANSWERED_MEANWHILE;
+            if ahead >= AHEAD_MAX || (small && ahead > 0) {
+                if !catch_up(&publisher) {
+                    return shared.fail(batch, "the thread that answers has ended");
+                }
+                ahead = 0;
+            }
+            // Only a state that shows every batch before tells what is still alive in the log.
+            let state = (ahead == 0).then_some(&shared.state);
+            if let Err(what) = log.append(&batch, state) {
                 return shared.fail(batch, &what);
             }
-            shared.show(&batch);
-            if last < ANSWERED_MEANWHILE {
-                answer(shared, batch);
-            } else if durable.send(batch).is_err() {
-                return shared.fail(Vec::new(), "the thread that answers has ended");
+            if small {
+                publish(shared, batch);
+            } else {
+                ahead += 1;
+                if publisher.send(Ask::Publish(batch)).is_err() {
+                    return shared.fail(Vec::new(), "the thread that answers has ended");
+                }
             }
         }
     });
 }
 
-fn answer(shared: &Shared, batch: Vec<Transaction>) {
+/// Waits until the other thread has done everything asked so far; false if it is gone.
+fn catch_up(publisher: &mpsc::Sender<Ask>) -> bool {
+    let (done, shown) = mpsc::sync_channel(1);
+    publisher.send(Ask::Report(done)).is_ok() && shown.recv().is_ok()
+}
+
+fn serve(shared: &Shared, ask: Ask) {
+    match ask {
+        Ask::Publish(batch) => publish(shared, batch),
+        Ask::Report(done) => {
+            // Who asked may be gone: then the store is ending.
+            let _ = done.send(());
+        }
+    }
+}
+
+fn publish(shared: &Shared, batch: Vec<Transaction>) {
+    shared.show(&batch);
     shared.head.lock().settle(&batch);
     shared.answer(batch);
 }

@@ -12,7 +12,7 @@ use super::Options;
 use super::folder::{Condition, Folder, io_error};
 use super::head::Transaction;
 use super::model::{EventKind, OpenError, Revision};
-use super::reclaim::{self, Batch};
+use super::reclaim::{self, Batch, Plan};
 use super::record::{self, Header};
 use super::replay::{Replay, Replayed};
 use super::state::State;
@@ -41,6 +41,9 @@ pub(super) struct Log {
     floor: u64,
     trimmed: Revision,
     next_sequence: u64,
+    /// What was written since the log was last looked over.
+    unplanned_bytes: u64,
+    unplanned_writes: usize,
     buffer: Vec<u8>,
     /// Last, so that the lock is let go after the database is closed.
     _folder: Option<Folder>,
@@ -85,15 +88,18 @@ impl Log {
             floor: options.log_bytes_floor,
             trimmed: replayed.trimmed,
             next_sequence: replayed.next_sequence,
+            unplanned_bytes: 0,
+            unplanned_writes: 0,
             buffer: Vec::new(),
             _folder: folder,
         };
         (log, replayed.state)
     }
 
-    /// Writes a batch and waits until it is durable. After an error the log must not be used again:
-    /// what is on disk is known only after it has been opened anew.
-    pub(super) fn append(&mut self, transactions: &[Transaction], state: &RwLock<State>) -> Result<(), String> {
+    /// Writes a batch and waits until it is durable. With a state, which must be that of all batches before, it also
+    /// shortens the log. After an error the log must not be used again: what is on disk is known only after it has been
+    /// opened anew.
+    pub(super) fn append(&mut self, transactions: &[Transaction], state: Option<&RwLock<State>>) -> Result<(), String> {
         let written = catch_unwind(AssertUnwindSafe(|| self.try_append(transactions, state)));
         match written {
             Ok(result) => result.map_err(|error| error.to_string()),
@@ -101,19 +107,23 @@ impl Log {
         }
     }
 
-    fn try_append(&mut self, transactions: &[Transaction], state: &RwLock<State>) -> Result<(), redb::Error> {
+    /// What to do for the log beside the `coming` bytes; as much as fits all that came since this was last asked.
+    fn plan(&mut self, state: &State, coming: u64) -> (Plan, Revision) {
+        let bytes = std::mem::take(&mut self.unplanned_bytes);
+        let writes = std::mem::take(&mut self.unplanned_writes);
+        let allowed = self.live_bytes.saturating_mul(2).saturating_add(self.floor);
+        let excess = (self.total_bytes + coming).saturating_sub(allowed);
+        let plan = reclaim::plan(&mut self.batches, state, excess, bytes, writes);
+        (plan, state.compacted())
+    }
+
+    fn try_append(&mut self, transactions: &[Transaction], state: Option<&RwLock<State>>) -> Result<(), redb::Error> {
         let events = || transactions.iter().flat_map(|transaction| &transaction.events);
         let Some(last) = events().last() else { return Ok(()) };
         let bytes: u64 = events().map(|event| record::size(&event.object)).sum();
-        let (plan, compacted) = {
-            let state = state.read();
-            let allowed = self.live_bytes.saturating_mul(2).saturating_add(self.floor);
-            let excess = (self.total_bytes + bytes).saturating_sub(allowed);
-            (
-                reclaim::plan(&mut self.batches, &state, excess, bytes, events().count()),
-                state.compacted(),
-            )
-        };
+        self.unplanned_bytes += bytes;
+        self.unplanned_writes += events().count();
+        let (plan, compacted) = state.map_or_else(Default::default, |state| self.plan(&state.read(), bytes));
         let sequence = self.next_sequence;
         let dropped = plan.dropped.last().map_or(0, |batch| batch.revision);
         let header = Header {
