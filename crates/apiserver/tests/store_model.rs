@@ -368,3 +368,66 @@ proptest! {
         run.act(&Act::Reopen);
     }
 }
+
+/// After a restart the floor of history can lie above events that are still kept; forgetting those must not lower it.
+#[test]
+fn the_floor_of_history_never_sinks() {
+    let commit = |steps: &[(u8, u8, u8, u16)]| {
+        Act::Commit(
+            steps
+                .iter()
+                .map(|&(action, key, expect, value)| Step {
+                    action,
+                    key,
+                    expect,
+                    value,
+                })
+                .collect(),
+        )
+    };
+    let acts = [
+        commit(&[(0, 0, 0, 0)]),
+        commit(&[(3, 7, 0, 0)]),
+        commit(&[(3, 27, 0, 0), (3, 14, 3, 0), (3, 84, 3, 0), (3, 64, 0, 0)]),
+        commit(&[(3, 126, 0, 1423), (4, 18, 3, 50493)]),
+        commit(&[(6, 13, 3, 61640)]),
+        commit(&[(2, 84, 0, 60520), (6, 226, 0, 19854)]),
+        commit(&[(7, 93, 3, 56048), (6, 7, 3, 50695)]),
+        commit(&[(2, 127, 3, 913)]),
+        Act::Reopen,
+        commit(&[(3, 54, 0, 14585), (5, 100, 0, 9870)]),
+        commit(&[(5, 89, 0, 40834)]),
+        commit(&[
+            (2, 17, 0, 2123),
+            (6, 124, 0, 12689),
+            (6, 183, 3, 18734),
+            (1, 234, 0, 889),
+        ]),
+        commit(&[
+            (0, 225, 0, 1432),
+            (2, 34, 2, 49711),
+            (7, 167, 3, 65072),
+            (5, 192, 3, 23794),
+        ]),
+        commit(&[(5, 203, 0, 62752), (4, 170, 0, 24242), (6, 72, 3, 31688)]),
+        commit(&[
+            (4, 83, 0, 51828),
+            (5, 221, 0, 974),
+            (7, 30, 0, 21630),
+            (4, 97, 2, 12233),
+        ]),
+        commit(&[(5, 243, 0, 636), (7, 235, 0, 15914)]),
+        Act::ListAt(46, 25),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(Backend::Disk(folder.path().join("store")));
+    let mut run = Run::new(
+        Options {
+            history_bytes_max: 8192,
+            log_bytes_floor: 0,
+            ..options
+        },
+        true,
+    );
+    run.all(&acts);
+}

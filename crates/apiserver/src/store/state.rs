@@ -232,8 +232,9 @@ impl State {
             && let Some(event) = table.history.pop_front()
         {
             self.history_bytes = self.history_bytes.saturating_sub(cost(&event));
-            table.forgotten = event.revision;
-            table.floor = event.complete;
+            // After a restart the floor can be above the oldest events: it never sinks.
+            table.forgotten = table.forgotten.max(event.revision);
+            table.floor = table.floor.max(event.complete);
         }
         true
     }

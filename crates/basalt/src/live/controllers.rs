@@ -11,8 +11,7 @@ use basalt_api::{Job, PodGroup, Queue};
 use basalt_controllers::Outcome;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
-use kube::runtime::watcher;
-use kube::{Api, Client, ResourceExt};
+use kube::{Client, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -67,37 +66,11 @@ impl Synced {
 pub async fn run(client: Client, schedulers: BTreeSet<String>) -> Result<(), PartFailed> {
     let (sink, mut news) = mpsc::channel(NEWS_MAX);
     let mut tasks = JoinSet::new();
-    let config = watcher::Config::default();
-    tasks.spawn(feed::run(
-        Api::all(client.clone()),
-        config.clone(),
-        sink.clone(),
-        News::Job,
-    ));
-    tasks.spawn(feed::run(
-        Api::all(client.clone()),
-        config.clone(),
-        sink.clone(),
-        News::Pod,
-    ));
-    tasks.spawn(feed::run(
-        Api::all(client.clone()),
-        config.clone(),
-        sink.clone(),
-        News::PodGroup,
-    ));
-    tasks.spawn(feed::run(
-        Api::all(client.clone()),
-        config.clone(),
-        sink.clone(),
-        News::Queue,
-    ));
-    tasks.spawn(feed::run(
-        Api::all(client.clone()),
-        config,
-        sink.clone(),
-        News::PriorityClass,
-    ));
+    feed::follow(&mut tasks, &client, &sink, News::Job);
+    feed::follow(&mut tasks, &client, &sink, News::Pod);
+    feed::follow(&mut tasks, &client, &sink, News::PodGroup);
+    feed::follow(&mut tasks, &client, &sink, News::Queue);
+    feed::follow(&mut tasks, &client, &sink, News::PriorityClass);
     let mut controllers = Controllers {
         world: World::new(schedulers),
         agenda: Agenda::default(),

@@ -14,8 +14,7 @@ use basalt_engine::plan::{Bind, Plan, Transaction};
 use basalt_engine::{Conf, Engine, Options as EngineOptions};
 use jiff::Timestamp;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
-use kube::runtime::watcher;
-use kube::{Api, Client};
+use kube::Client;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -88,32 +87,11 @@ pub async fn run(client: Client, options: SchedulerOptions) -> anyhow::Result<()
     let executor = Executor::new(client.clone(), "volcano");
     let (sink, mut news) = mpsc::channel(NEWS_MAX);
     let mut tasks = JoinSet::new();
-    let config = watcher::Config::default();
-    tasks.spawn(feed::run(
-        Api::all(client.clone()),
-        config.clone(),
-        sink.clone(),
-        News::Node,
-    ));
-    tasks.spawn(feed::run(
-        Api::all(client.clone()),
-        config.clone(),
-        sink.clone(),
-        News::Pod,
-    ));
-    tasks.spawn(feed::run(
-        Api::all(client.clone()),
-        config.clone(),
-        sink.clone(),
-        News::PodGroup,
-    ));
-    tasks.spawn(feed::run(
-        Api::all(client.clone()),
-        config.clone(),
-        sink.clone(),
-        News::Queue,
-    ));
-    tasks.spawn(feed::run(Api::all(client), config, sink.clone(), News::PriorityClass));
+    feed::follow(&mut tasks, &client, &sink, News::Node);
+    feed::follow(&mut tasks, &client, &sink, News::Pod);
+    feed::follow(&mut tasks, &client, &sink, News::PodGroup);
+    feed::follow(&mut tasks, &client, &sink, News::Queue);
+    feed::follow(&mut tasks, &client, &sink, News::PriorityClass);
     let outlets = Outlets::default();
     let lost = |sink: mpsc::Sender<News>| {
         move |target| {
