@@ -142,18 +142,25 @@ impl Tracker {
     }
 }
 
+/// Follows all objects of a kind, as one of `tasks`; `wrap` says what they are to the receiver of `sink`.
+pub fn follow<K, M>(tasks: &mut JoinSet<()>, client: &Client, sink: &mpsc::Sender<M>, wrap: fn(FeedEvent<K>) -> M)
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+    M: Send + 'static,
+{
+    tasks.spawn(run(Api::all(client.clone()), sink.clone(), wrap));
+}
+
 /// Watches `api` for ever and sends every change through `wrap` into `sink`; ends when the receiver is gone.
-pub async fn run<K, M>(
-    api: Api<Lenient<K>>,
-    config: watcher::Config,
-    sink: mpsc::Sender<M>,
-    wrap: fn(FeedEvent<K>) -> M,
-) where
+async fn run<K, M>(api: Api<Lenient<K>>, sink: mpsc::Sender<M>, wrap: fn(FeedEvent<K>) -> M)
+where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
     M: Send + 'static,
 {
     let mut tracker = Tracker::new();
-    let mut stream = watcher::watcher(api, config).default_backoff().boxed();
+    let mut stream = watcher::watcher(api, watcher::Config::default())
+        .default_backoff()
+        .boxed();
     while let Some(event) = stream.next().await {
         let event = match event {
             Ok(event) => event,
