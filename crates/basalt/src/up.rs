@@ -52,6 +52,12 @@ fn announce(system: &System, begun: Instant) -> anyhow::Result<()> {
     writeln!(out, "  kubectl apply -f examples/gang.yaml")?;
     writeln!(out, "  kubectl get vcjob,podgroups,pods")?;
     writeln!(out)?;
+    if system.nodes() == 0 {
+        writeln!(
+            out,
+            "There are no fake nodes; start with --nodes N to have some that run pods."
+        )?;
+    }
     writeln!(
         out,
         "Data is kept in {}. Stop with Ctrl-C; the next start goes on from there.",

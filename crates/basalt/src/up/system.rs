@@ -212,6 +212,11 @@ impl System {
         &self.options.kubeconfig
     }
 
+    /// How many fake nodes were asked for.
+    pub fn nodes(&self) -> u32 {
+        self.options.nodes
+    }
+
     /// Where the data is.
     pub fn data(&self) -> &Path {
         &self.options.data

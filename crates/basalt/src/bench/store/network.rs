@@ -12,9 +12,12 @@ use super::{KEYS_PER_WRITER, Load, load, name};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
+/// Connections, shared by the writers: as many as programs that would write at the same time.
+const CONNECTIONS: usize = 8;
+
 /// A server to write ConfigMaps to.
 pub(crate) struct Server {
-    client: Client,
+    clients: Arc<[Client]>,
 }
 
 impl Server {
@@ -22,25 +25,25 @@ impl Server {
     pub(crate) async fn connect(kubeconfig: &Path) -> anyhow::Result<Self> {
         let file = Kubeconfig::read_from(kubeconfig).with_context(|| format!("reading {}", kubeconfig.display()))?;
         let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
-        Ok(Self::new(Client::try_from(config)?))
-    }
-
-    /// Uses a client that is there already.
-    pub(crate) fn new(client: Client) -> Self {
-        Self { client }
+        let clients: Result<Vec<Client>, kube::Error> =
+            (0..CONNECTIONS).map(|_| Client::try_from(config.clone())).collect();
+        Ok(Self {
+            clients: clients?.into(),
+        })
     }
 
     /// Creates by concurrent writers, then updates of what they created.
     pub(crate) async fn load(&self, writers: usize, time: Duration, bytes: u32) -> anyhow::Result<Load> {
-        let client = self.client.clone();
+        let clients = Arc::clone(&self.clients);
         let value: Arc<str> = "x".repeat(bytes as usize).into();
         load(writers, time, move |writer, count| {
-            let (client, value) = (client.clone(), Arc::clone(&value));
+            let (client, value) = (clients[writer % CONNECTIONS].clone(), Arc::clone(&value));
             async move {
                 // Runs with different numbers of writers must not meet what the others created.
                 let name = format!("bench-{writers}-{}", name(writer, count));
+                // The count makes each write a change: one that changes nothing is not written.
                 let body = format!(
-                    r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}},"data":{{"value":"{value}"}}}}"#
+                    r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}},"data":{{"count":"{count}","value":"{value}"}}}}"#
                 );
                 let request = if count < KEYS_PER_WRITER {
                     http::Request::post(CONFIG_MAPS)
