@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -80,6 +81,7 @@ impl System {
         // The store comes first: it holds the folder's lock, and refuses a folder that is not ours.
         let store = Store::open(store_options(Backend::Disk(options.data.clone())))
             .with_context(|| format!("data folder {}", options.data.display()))?;
+        keep_private(&options.data)?;
         let listener = TcpListener::bind(options.listen).await.with_context(|| {
             format!(
                 "listening on {}: take another address with --listen ADDR:PORT (port 0 takes a free one)",
@@ -231,6 +233,12 @@ impl System {
         self.store.close();
         Ok(())
     }
+}
+
+/// The store holds secrets: nobody else on this machine may look into its folder.
+fn keep_private(folder: &Path) -> anyhow::Result<()> {
+    let private = std::fs::Permissions::from_mode(0o700);
+    std::fs::set_permissions(folder, private).with_context(|| format!("making {} private", folder.display()))
 }
 
 /// A store for the HTTP face, which says by what its objects are selected.

@@ -1,5 +1,6 @@
 //! The thin path: a Volcano Job becomes a PodGroup and pods, its gang is placed as a whole, runs, ends, and leaves.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
 
@@ -130,8 +131,14 @@ fn a_second_start_goes_on_where_the_first_ended() {
 #[test]
 fn one_folder_has_one_server_and_foreign_folders_are_left_alone() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let _first = Server::start(folder.path(), &[]);
-    let text = refused(folder.path());
+    let data = folder.path().join("data");
+    let _first = Server::start(&data, &[]);
+    let mode = std::fs::metadata(&data)
+        .expect("the folder is there")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o700, "secrets are in there");
+    let text = refused(&data);
     assert!(text.contains("in use") || text.contains("locked"), "{text}");
 
     let foreign = tempfile::tempdir().expect("a temporary folder");
