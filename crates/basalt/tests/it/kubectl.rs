@@ -182,10 +182,13 @@ fn apply_edit_patch(server: &Server) {
         String::from_utf8_lossy(&none.stderr).contains("No resources found"),
         "{none:?}"
     );
-    assert_eq!(
-        server.kubectl(&["delete", "configmap", "settings"]),
-        "configmap \"settings\" deleted\n"
-    );
+    deleted(server, "configmap", "settings");
+}
+
+/// Deletes an object; newer kubectls also say from which namespace.
+fn deleted(server: &Server, kind: &str, name: &str) {
+    let said = server.kubectl(&["delete", kind, name]);
+    assert!(said.starts_with(&format!("{kind} \"{name}\" deleted")), "{said}");
 }
 
 fn watch_and_wait(server: &Server) {
@@ -229,7 +232,7 @@ fn pods(server: &Server) {
         "{listed}"
     );
     assert!(server.kubectl(&["describe", "pod", "lone"]).contains("Node:"));
-    assert_eq!(server.kubectl(&["delete", "pod", "lone"]), "pod \"lone\" deleted\n");
+    deleted(server, "pod", "lone");
 }
 
 fn custom_resources(server: &Server) {
