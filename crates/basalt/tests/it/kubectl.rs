@@ -185,10 +185,12 @@ fn apply_edit_patch(server: &Server) {
     deleted(server, "configmap", "settings");
 }
 
-/// Deletes an object; newer kubectls also say from which namespace.
+/// Deletes an object of the default namespace; from 1.34 on kubectl also says from which namespace.
 fn deleted(server: &Server, kind: &str, name: &str) {
     let said = server.kubectl(&["delete", kind, name]);
-    assert!(said.starts_with(&format!("{kind} \"{name}\" deleted")), "{said}");
+    let short = format!("{kind} \"{name}\" deleted\n");
+    let long = format!("{kind} \"{name}\" deleted from default namespace\n");
+    assert!(said == short || said == long, "{said}");
 }
 
 fn watch_and_wait(server: &Server) {
