@@ -1,0 +1,182 @@
+//! Pods come, change and go; what we decided about them holds until the API shows it or it fails.
+
+use super::is_meant;
+use crate::facts::{PodFacts, PodPhase};
+use crate::ledger::Status;
+use crate::model::{ClassId, JobId, NodeId, Task, TaskId, ordinal};
+use crate::session::State;
+
+impl State {
+    /// The pod has a node by our decision, which the API does not show yet.
+    pub(crate) fn is_under_way(&self, task: TaskId) -> bool {
+        self.ledger.node(task).is_some() && !self.model.tasks[task].shown
+    }
+
+    /// Takes back a decision that was not carried out.
+    pub(crate) fn unassume(&mut self, task: TaskId) {
+        if self.is_under_way(task) {
+            let node = self.ledger.node(task);
+            let status = match self.ledger.status(task) {
+                Status::Allocated | Status::Pipelined => Status::Pending,
+                other => other,
+            };
+            self.set(task, status, NodeId::NONE);
+            self.free_node(node);
+            self.mark(self.model.tasks[task].job);
+            self.changed = true;
+        }
+    }
+
+    pub(super) fn upsert_pod(&mut self, facts: &PodFacts, ours: bool) {
+        let group = facts.group.as_ref().filter(|group| ours && !group.is_empty());
+        let ended = matches!(facts.phase, PodPhase::Succeeded | PodPhase::Failed);
+        if facts.key.is_empty() || (group.is_none() && (facts.node.is_none() || ended)) {
+            return self.pod_gone(&facts.key, None);
+        }
+        if let Some(old) = self.model.tasks.find(&facts.key)
+            && self.model.tasks[old].uid != facts.uid
+        {
+            self.pod_gone(&facts.key, None);
+        }
+        let id = self.model.tasks.intern(&facts.key);
+        let node = facts
+            .node
+            .as_ref()
+            .filter(|_| !ended)
+            .map_or(NodeId::NONE, |name| self.intern_node(name));
+        let job = group.map_or(JobId::NONE, |key| self.model.jobs.intern(key));
+        let request = self.model.dims.amounts(&facts.requests);
+        let record = Task {
+            uid: facts.uid.clone(),
+            created_ms: facts.created_ms,
+            ordinal: ordinal(&facts.key),
+            class: self.model.classes.acquire(request, &facts.constraints),
+            job,
+            in_job: 0,
+            priority: facts.priority,
+            role: if job.is_some() {
+                self.model.role_index(job, &facts.role)
+            } else {
+                0
+            },
+            gated: facts.gated,
+            preemptable: facts.preemptable,
+            shown: facts.node.is_some(),
+        };
+        self.ledger.grow(&self.model);
+        let status = self.status_now(id, facts, node);
+        // A bind that is under way may yet succeed: whatever happens to the pod meanwhile, it keeps its room until it
+        // is gone.
+        let keeps_node = facts.node.is_none() && !ended && status != Status::Pending && self.is_under_way(id);
+        let node = if keeps_node { self.ledger.node(id) } else { node };
+        self.replace_task(id, record, status, node);
+    }
+
+    pub(super) fn status_now(&self, id: TaskId, facts: &PodFacts, node: NodeId) -> Status {
+        match facts.phase {
+            PodPhase::Succeeded => Status::Succeeded,
+            PodPhase::Failed => Status::Failed,
+            _ if facts.terminating => Status::Releasing,
+            PodPhase::Pending if node.is_some() => Status::Bound,
+            PodPhase::Pending if self.ledger.status(id) == Status::Allocated => Status::Allocated,
+            PodPhase::Pending => Status::Pending,
+            PodPhase::Running => Status::Running,
+            PodPhase::Unknown => Status::Unknown,
+        }
+    }
+
+    /// Puts a pod's new record in the place of the old one, with all counts.
+    pub(super) fn replace_task(&mut self, id: TaskId, mut record: Task, status: Status, node: NodeId) {
+        let old = &self.model.tasks[id];
+        let (old_class, old_job, old_node) = (old.class, old.job, self.ledger.node(id));
+        record.in_job = old.in_job;
+        let same = old_class == record.class
+            && old_job == record.job
+            && (old.priority, old.role, old.gated, old.preemptable)
+                == (record.priority, record.role, record.gated, record.preemptable)
+            && old.shown == record.shown
+            && (old.created_ms, &old.uid) == (record.created_ms, &record.uid)
+            && (self.ledger.status(id), old_node) == (status, node);
+        if same {
+            self.free_class(record.class);
+            return;
+        }
+        self.remove(id);
+        self.count_odd(id, false);
+        if old_job != record.job {
+            self.leave_job(id);
+            record.in_job = self.join_job(id, record.job);
+        }
+        self.mark(record.job);
+        if record.job.is_some() && status == Status::Bound {
+            self.model.jobs[record.job].bind_failures = 0;
+        }
+        self.model.tasks[id] = record;
+        self.count_odd(id, true);
+        self.place(id, status, node);
+        if old_class.is_some() {
+            self.free_class(old_class);
+        }
+        if old_job != self.model.tasks[id].job {
+            self.free_job(old_job);
+        }
+        self.free_node(old_node);
+        self.changed = true;
+    }
+
+    pub(super) fn count_odd(&mut self, task: TaskId, enter: bool) {
+        let job = self.model.tasks[task].job;
+        if job.is_some() && self.model.is_odd(task) {
+            let odd = &mut self.model.jobs[job].odd_tasks;
+            *odd = if enter { *odd + 1 } else { odd.saturating_sub(1) };
+        }
+    }
+
+    pub(super) fn free_class(&mut self, class: ClassId) {
+        if self.model.classes.release(class) {
+            self.freed_classes.push(class);
+        }
+    }
+
+    pub(super) fn join_job(&mut self, task: TaskId, job: JobId) -> u32 {
+        if !job.is_some() {
+            return 0;
+        }
+        let tasks = &mut self.model.jobs[job].tasks;
+        tasks.push(task);
+        (tasks.len() - 1) as u32
+    }
+
+    pub(super) fn leave_job(&mut self, task: TaskId) {
+        let (job, at) = (self.model.tasks[task].job, self.model.tasks[task].in_job as usize);
+        if !job.is_some() {
+            return;
+        }
+        self.mark(job);
+        let tasks = &mut self.model.jobs[job].tasks;
+        tasks.swap_remove(at);
+        if let Some(&moved) = tasks.get(at) {
+            self.model.tasks[moved].in_job = at as u32;
+        }
+    }
+
+    pub(super) fn pod_gone(&mut self, key: &str, uid: Option<&str>) {
+        let Some(id) = self.model.tasks.find(key) else { return };
+        if !is_meant(uid, &self.model.tasks[id].uid) {
+            return;
+        }
+        let (job, class, node) = (
+            self.model.tasks[id].job,
+            self.model.tasks[id].class,
+            self.ledger.node(id),
+        );
+        self.remove(id);
+        self.count_odd(id, false);
+        self.leave_job(id);
+        self.model.tasks.release(id);
+        self.free_class(class);
+        self.free_job(job);
+        self.free_node(node);
+        self.changed = true;
+    }
+}
