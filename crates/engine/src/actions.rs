@@ -15,8 +15,9 @@ use crate::conf::Conf;
 use crate::explain::Shortage;
 use crate::facts::Phase;
 use crate::ledger::Status;
-use crate::model::{ClassId, JobId, QueueId, TaskId};
-use crate::plugin::Hooks;
+use crate::model::{ClassId, Id, JobId, NodeId, QueueId, TaskId};
+use crate::plan::Purpose;
+use crate::plugin::{Hooks, Refusal};
 use crate::session::State;
 
 use self::heap::Heap;
@@ -28,14 +29,24 @@ pub(crate) struct Cycle<'a> {
     pub candidates: &'a mut Candidates,
     pub conf: &'a Conf,
     pub now_ms: i64,
-    /// What was decided for good, in order: a job and the pods that were placed for it.
-    pub decisions: Vec<(JobId, SmallVec<[TaskId; 4]>)>,
+    /// What was decided for good, in order.
+    pub decisions: Vec<Decision>,
     /// Placements that hold for the rest of the cycle only.
     pub held: Vec<TaskId>,
     /// What went wrong for jobs that could not be placed.
     pub attempts: FxHashMap<JobId, Attempt>,
     /// Why no node takes a pod of a class, worked out once per class.
     pub shortages: FxHashMap<ClassId, Arc<Shortage>>,
+}
+
+/// What was decided for a job: all of it or nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct Decision {
+    pub job: JobId,
+    /// Pods that were placed: allocated, or pipelined to where others have to go first.
+    pub placed: SmallVec<[TaskId; 4]>,
+    /// Pods that have to go for it.
+    pub evicted: Vec<(TaskId, Purpose)>,
 }
 
 /// How an attempt to place a job failed.
@@ -47,6 +58,8 @@ pub(crate) struct Attempt {
     pub pipelined: bool,
     /// Classes for which no node was left.
     pub failed: SmallVec<[ClassId; 2]>,
+    /// What its queue, or the cluster, said no to.
+    pub refusal: Option<Refusal>,
 }
 
 /// Jobs by queue, each queue's in a heap, and the queues that have any in a heap of their own.
@@ -132,10 +145,13 @@ impl Cycle<'_> {
         tasks
     }
 
-    /// Puts a pod on the best node, if there is one.
+    /// Puts a pod on the best node, if there is one. A node that is being cleared for it comes before all others.
     fn place(&mut self, task: TaskId) -> Option<Fit> {
         let class = self.state.model.tasks[task].class;
-        let (node, fit) = self.candidates.best(self.state, self.hooks, class)?;
+        let (node, fit) = match self.nominated(task) {
+            Some(cleared) => cleared,
+            None => self.candidates.best(self.state, self.hooks, class)?,
+        };
         let status = if fit == Fit::Idle {
             Status::Allocated
         } else {
@@ -143,6 +159,19 @@ impl Cycle<'_> {
         };
         self.state.set(task, status, node);
         Some(fit)
+    }
+
+    /// The node that is being cleared for a pod, if it still admits the pod and will have room.
+    fn nominated(&self, task: TaskId) -> Option<(NodeId, Fit)> {
+        let record = &self.state.model.tasks[task];
+        let node = self.state.model.nodes.find(record.nominated.as_deref()?)?;
+        let request = self.state.model.classes.request(record.class);
+        let ledger = &self.state.ledger;
+        let admits = self.state.model.nodes[node].present
+            && ledger.future().fits(node.index(), request)
+            && self.hooks.blocker(self.state, record.class, node).is_none();
+        let idle = || ledger.idle().fits(node.index(), request);
+        admits.then(|| (node, if idle() { Fit::Idle } else { Fit::Future }))
     }
 
     /// Notes that no node takes this class.

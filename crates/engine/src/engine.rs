@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
 use crate::actions::Cycle;
@@ -11,9 +11,9 @@ use crate::conf::Conf;
 use crate::facts::{Event, Phase, Tally};
 use crate::ledger::Status;
 use crate::model::{Id, JobId, NodeId, TaskId};
-use crate::plan::{Bind, Plan, QueueState, Transaction, Waiting};
+use crate::plan::{Bind, Eviction, Pipelined, Plan, Purpose, QueueState, Transaction, Waiting};
 use crate::plugin::Hooks;
-use crate::session::State;
+use crate::session::{Promise, State};
 
 /// What is not in the scheduler's configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Options {
     pub scheduler_names: Vec<String>,
     /// How long a decided bind is believed without the API showing it.
     pub assume_ms: i64,
+    /// How long room that was cleared for a pod is kept for it.
+    pub hold_ms: i64,
 }
 
 impl Default for Options {
@@ -29,6 +31,7 @@ impl Default for Options {
         Options {
             scheduler_names: vec![basalt_api::names::SCHEDULER_NAME.to_owned(), "basalt".to_owned()],
             assume_ms: 30_000,
+            hold_ms: 60_000,
         }
     }
 }
@@ -150,6 +153,15 @@ impl Engine {
         }
     }
 
+    /// A decided eviction was not carried out: the pod stays. Whoever it was to go for keeps its claim on the rest.
+    pub fn evict_failed(&mut self, pod: &str, uid: &str) {
+        if let Some(task) = self.state.model.tasks.find(pod)
+            && *self.state.model.tasks[task].uid == *uid
+        {
+            self.state.unevict(task);
+        }
+    }
+
     /// A decided phase (or counter) was not written: it is decided again.
     pub fn phase_failed(&mut self, pod_group: &str) {
         if let Some(job) = self.state.model.jobs.find(pod_group) {
@@ -168,12 +180,17 @@ impl Engine {
 
     /// When a cycle is due by time alone: a decided bind stops being believed, or a failed one is tried again.
     pub fn next_wake(&self) -> Option<i64> {
-        let held = self
-            .state
-            .assumed
-            .iter()
-            .filter(|(_, task, uid)| self.is_assumed(*task, uid));
-        let held = held.map(|(since, ..)| since.saturating_add(self.options.assume_ms));
+        let state = &self.state;
+        let promises = [
+            (&state.assumed, self.options.assume_ms),
+            (&state.evicting, self.options.assume_ms),
+            (&state.holds, self.options.hold_ms),
+        ];
+        let held = promises
+            .into_iter()
+            .flat_map(|(list, ms)| list.iter().map(move |promise| (promise, ms)))
+            .filter(|(promise, _)| self.is_open(promise))
+            .map(|(promise, ms)| promise.since_ms.saturating_add(ms));
         let retries = self
             .state
             .retries
@@ -195,7 +212,7 @@ impl Engine {
                 .state
                 .assumed
                 .iter()
-                .filter(|(_, task, uid)| self.is_assumed(*task, uid))
+                .filter(|promise| self.is_open(promise))
                 .count(),
             ..self.statistics
         }
@@ -206,6 +223,7 @@ impl Engine {
     pub fn cycle(&mut self, now_ms: i64, seed: u64) -> Plan {
         self.statistics.cycles += 1;
         self.now_ms = now_ms;
+        self.state.now_ms = now_ms;
         self.expire(now_ms);
         if !self.state.changed {
             return Plan {
@@ -237,7 +255,7 @@ impl Engine {
         let transactions = cycle.close(now_ms);
         self.waiting = Arc::new(cycle.waiting());
         self.state.settle();
-        self.queues = Arc::new(queue_states(&self.state));
+        self.queues = Arc::new(queue_states(&self.state, &self.hooks));
         let plan = Plan {
             transactions,
             waiting: self.waiting.clone(),
@@ -247,25 +265,29 @@ impl Engine {
         plan
     }
 
-    fn is_assumed(&self, task: TaskId, uid: &Arc<str>) -> bool {
-        self.state.is_under_way(task) && self.state.model.tasks[task].uid == *uid
+    /// Whether we still believe in a decision that the API does not show.
+    fn is_open(&self, promise: &Promise) -> bool {
+        let task = &self.state.model.tasks[promise.task];
+        task.uid == promise.uid && (task.evicting || self.state.is_under_way(promise.task))
     }
 
     /// Drops what is confirmed, and takes back what was not confirmed in time.
     fn expire(&mut self, now_ms: i64) {
-        let mut assumed = std::mem::take(&mut self.state.assumed);
-        assumed.retain(|(since, task, uid)| {
-            if !self.is_assumed(*task, uid) {
-                return false;
+        let (assume_ms, hold_ms) = (self.options.assume_ms, self.options.hold_ms);
+        for promise in self.overdue(|state| &mut state.assumed, now_ms.saturating_sub(assume_ms)) {
+            if self.state.ledger.status(promise.task) != Status::Pipelined {
+                self.state.unassume(promise.task);
+                self.statistics.binds_lost += 1;
             }
-            if since.saturating_add(self.options.assume_ms) > now_ms {
-                return true;
+        }
+        for promise in self.overdue(|state| &mut state.evicting, now_ms.saturating_sub(assume_ms)) {
+            self.state.unevict(promise.task);
+        }
+        for promise in self.overdue(|state| &mut state.holds, now_ms.saturating_sub(hold_ms)) {
+            if self.state.ledger.status(promise.task) == Status::Pipelined {
+                self.state.unassume(promise.task);
             }
-            self.state.unassume(*task);
-            self.statistics.binds_lost += 1;
-            false
-        });
-        self.state.assumed = assumed;
+        }
         let State {
             retries,
             model,
@@ -278,19 +300,32 @@ impl Engine {
             !due
         });
     }
+
+    /// Drops the confirmed ones of a list of promises, and takes out those that were made before a time.
+    fn overdue(&mut self, list: impl Fn(&mut State) -> &mut Vec<Promise>, before_ms: i64) -> Vec<Promise> {
+        let promises = std::mem::take(list(&mut self.state));
+        let open = promises.into_iter().filter(|promise| self.is_open(promise));
+        let (overdue, young): (Vec<_>, Vec<_>) = open.partition(|promise| promise.since_ms <= before_ms);
+        *list(&mut self.state) = young;
+        overdue
+    }
 }
 
-fn queue_states(state: &State) -> Vec<QueueState> {
+/// The account of every queue, by name.
+fn queue_states(state: &State, hooks: &Hooks) -> Vec<QueueState> {
     let queues = &state.model.queues;
     let mut states: Vec<QueueState> = queues
         .ids()
         .filter(|&queue| queues[queue].present)
-        .map(|queue| QueueState {
-            name: queues.name(queue).clone(),
-            allocated: state
-                .model
-                .dims
-                .resources(&state.ledger.queue_allocated().row(queue.index())),
+        .map(|queue| {
+            let report = hooks.queue_report(state, queue).unwrap_or_default();
+            let dims = &state.model.dims;
+            QueueState {
+                name: queues.name(queue).clone(),
+                allocated: dims.resources(&state.ledger.queue_allocated().row(queue.index())),
+                deserved: dims.resources(&report.deserved),
+                share: report.share,
+            }
         })
         .collect();
     states.sort_by(|a, b| a.name.cmp(&b.name));
@@ -302,30 +337,55 @@ impl Cycle<'_> {
     fn close(&mut self, now_ms: i64) -> Vec<Transaction> {
         let mut transactions: Vec<Transaction> = Vec::new();
         let mut index: FxHashMap<JobId, usize> = FxHashMap::default();
-        for (job, tasks) in std::mem::take(&mut self.decisions) {
-            for task in tasks {
-                let at = *index.entry(job).or_insert_with(|| {
-                    transactions.push(self.transaction(job));
-                    transactions.len() - 1
-                });
+        for decision in std::mem::take(&mut self.decisions) {
+            let job = decision.job;
+            let at = *index.entry(job).or_insert_with(|| {
+                transactions.push(self.transaction(job));
+                transactions.len() - 1
+            });
+            let clears = !decision.evicted.is_empty();
+            for (task, purpose) in decision.evicted {
+                transactions[at].evictions.push(self.eviction(task, purpose));
+                self.state.model.tasks[task].evicting = true;
+                let promise = self.promise(task, now_ms);
+                self.state.evicting.push(promise);
+                self.state.mark(self.state.model.tasks[task].job);
+            }
+            for task in decision.placed {
                 if self.state.ledger.status(task) == Status::Allocated {
                     transactions[at].binds.push(self.bind(task));
-                    let uid = self.state.model.tasks[task].uid.clone();
-                    self.state.assumed.push((now_ms, task, uid));
+                    let promise = self.promise(task, now_ms);
+                    self.state.assumed.push(promise);
                     self.state.mark(job);
                 } else {
+                    if clears {
+                        let promise = self.promise(task, now_ms);
+                        self.state.holds.push(promise);
+                    }
                     self.held.push(task);
                 }
             }
         }
+        let keeps: FxHashSet<TaskId> = self.state.holds.iter().map(|hold| hold.task).collect();
         for task in std::mem::take(&mut self.held) {
             let job = self.state.model.tasks[task].job;
             let at = *index.entry(job).or_insert_with(|| {
                 transactions.push(self.transaction(job));
                 transactions.len() - 1
             });
-            transactions[at].pipelined.push(self.bind(task));
-            self.state.set(task, Status::Pending, NodeId::NONE);
+            let nominated = keeps.contains(&task);
+            let Bind { pod, uid, node } = self.bind(task);
+            if nominated {
+                self.state.model.tasks[task].nominated = Some(node.clone());
+            } else {
+                self.state.set(task, Status::Pending, NodeId::NONE);
+            }
+            transactions[at].pipelined.push(Pipelined {
+                pod,
+                uid,
+                node,
+                nominated,
+            });
         }
         for (job, phase, tally) in self.news() {
             let at = *index.entry(job).or_insert_with(|| {
@@ -350,6 +410,21 @@ impl Cycle<'_> {
             pipelined: Vec::new(),
             phase: None,
             tally: None,
+        }
+    }
+
+    fn promise(&self, task: TaskId, since_ms: i64) -> Promise {
+        let uid = self.state.model.tasks[task].uid.clone();
+        Promise { since_ms, task, uid }
+    }
+
+    fn eviction(&self, task: TaskId, purpose: Purpose) -> Eviction {
+        let Bind { pod, uid, node } = self.bind(task);
+        Eviction {
+            pod,
+            uid,
+            node,
+            purpose,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::facts::{Phase, quantity};
 use crate::ledger::Status;
 use crate::model::{ClassId, Id, JobId};
 use crate::plan::Waiting;
-use crate::plugin::{Blocker, Hooks};
+use crate::plugin::{Blocker, Hooks, Refusal};
 use crate::resources::DimId;
 use crate::session::State;
 
@@ -104,7 +104,8 @@ impl Cycle<'_> {
         let model = &self.state.model;
         let mut waiting = Vec::new();
         for job in model.jobs.ids() {
-            let pods = self.state.ledger.counts(job).of(Status::Pending);
+            let counts = self.state.ledger.counts(job);
+            let pods = counts.of(Status::Pending) + counts.of(Status::Pipelined);
             let reasons = self.reasons(job, pods);
             if !reasons.is_empty() {
                 let (pod_group, uid) = (model.jobs.name(job).clone(), model.jobs[job].uid.clone());
@@ -151,16 +152,33 @@ impl Cycle<'_> {
             }
             reasons.push(reason);
         }
-        if reasons.is_empty() && pending > 0 {
+        if reasons.is_empty() && (pending > 0 || self.attempts.contains_key(&job)) {
             self.placement_reasons(job, &mut reasons);
         }
         reasons
+    }
+
+    /// What a queue, or the cluster, said no to, with the two numbers that disagree.
+    fn refused(&self, refusal: &Refusal) -> Reason {
+        let model = &self.state.model;
+        let mut reason = Reason::new(refusal.code.clone());
+        if refusal.queue.is_some() {
+            reason = reason.queue(&**model.queues.name(refusal.queue));
+        }
+        match refusal.dim {
+            Some(dim) => {
+                let name = model.dims.name(dim);
+                reason.amounts(&**name, quantity(name, refusal.need), quantity(name, refusal.have))
+            }
+            None => reason,
+        }
     }
 
     /// Why pods of a group that is in order found no node.
     fn placement_reasons(&self, job: JobId, reasons: &mut Vec<Reason>) {
         let record = &self.state.model.jobs[job];
         if let Some(attempt) = self.attempts.get(&job) {
+            reasons.extend(attempt.refusal.as_ref().map(|refusal| self.refused(refusal)));
             if attempt.pipelined {
                 reasons.push(pods(Code::WaitingForEviction, record.min_member, attempt.placed));
             } else if record.min_member > 1 && attempt.placed < record.min_member {

@@ -227,6 +227,18 @@ pub struct PodFacts {
     /// May be evicted for others.
     #[serde(default = "default_true")]
     pub preemptable: bool,
+    /// May have others evicted for it (its preemption policy is not Never).
+    #[serde(default = "default_true")]
+    pub preempts: bool,
+    /// Of the system: never evicted for anyone.
+    #[serde(default)]
+    pub critical: bool,
+    /// When it began to run, in milliseconds since 1970; 0: it has not.
+    #[serde(default)]
+    pub started_ms: i64,
+    /// The node that is being cleared for it.
+    #[serde(default)]
+    pub nominated: Option<Arc<str>>,
     /// What it asks for, effectively (init containers and overhead included; `pods` is added by the engine).
     #[serde(default)]
     pub requests: Resources,
@@ -250,6 +262,10 @@ impl Default for PodFacts {
             terminating: false,
             gated: false,
             preemptable: true,
+            preempts: true,
+            critical: false,
+            started_ms: 0,
+            nominated: None,
             requests: Resources::new(),
             constraints: Arc::default(),
         }
@@ -296,6 +312,9 @@ pub struct PodGroupFacts {
     /// Its priority class; empty: none.
     #[serde(default)]
     pub priority_class: Arc<str>,
+    /// Whether the group says that it may be evicted; absent: it does not say.
+    #[serde(default)]
+    pub preemptable: Option<bool>,
     /// The phase as last written.
     #[serde(default = "default_phase")]
     pub phase: Phase,
@@ -319,6 +338,7 @@ impl Default for PodGroupFacts {
             min_task_member: BTreeMap::new(),
             min_resources: None,
             priority_class: Arc::from(""),
+            preemptable: None,
             phase: Phase::Pending,
             tally: Tally::default(),
             unsupported: Vec::new(),
@@ -373,6 +393,12 @@ pub struct QueueFacts {
     /// What it can have at most; an absent dimension is unlimited.
     #[serde(default)]
     pub capability: Resources,
+    /// First in, first out: while the head of the queue waits, so does the rest.
+    #[serde(default)]
+    pub fifo: bool,
+    /// Its place in drf's own tree: path and weights, as annotated (`root/a/b`, `1/2/3`).
+    #[serde(default)]
+    pub hierarchy: Option<(Arc<str>, Arc<str>)>,
 }
 
 fn default_weight() -> u32 {
@@ -392,6 +418,8 @@ impl Default for QueueFacts {
             deserved: Resources::new(),
             guarantee: Resources::new(),
             capability: Resources::new(),
+            fifo: false,
+            hierarchy: None,
         }
     }
 }

@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 pub use self::class::{Class, ClassKey, Classes};
 pub use self::table::{ClassId, Id, JobId, NodeId, QueueId, Table, TaskId};
 use crate::facts::{Phase, PriorityClassFacts, Taint, Tally};
+use crate::ledger::Status;
 use crate::resources::{Amounts, Dims};
 
 /// The queue above all others.
@@ -81,6 +82,18 @@ pub struct Task {
     pub gated: bool,
     /// May be evicted.
     pub preemptable: bool,
+    /// May have others evicted for it.
+    pub preempts: bool,
+    /// Of the system: never evicted.
+    pub critical: bool,
+    /// We decided to evict it; the API does not show that yet.
+    pub evicting: bool,
+    /// Its status by what the API shows alone.
+    pub shown_as: Status,
+    /// When it began to run.
+    pub started_ms: i64,
+    /// The node that is being cleared for it.
+    pub nominated: Option<Arc<str>>,
     /// The API shows its node. A node that is not shown is our decision, still under way.
     pub shown: bool,
 }
@@ -98,6 +111,12 @@ impl Default for Task {
             role: 0,
             gated: false,
             preemptable: true,
+            preempts: true,
+            critical: false,
+            evicting: false,
+            shown_as: Status::Out,
+            started_ms: 0,
+            nominated: None,
             shown: false,
         }
     }
@@ -135,6 +154,8 @@ pub struct Job {
     pub priority_class: Arc<str>,
     /// Its priority.
     pub priority: i32,
+    /// Whether the group says that it may be evicted.
+    pub preemptable: Option<bool>,
     /// The phase that the API showed last.
     pub seen_phase: Phase,
     /// The phase that the engine holds to be true.
@@ -170,6 +191,7 @@ impl Default for Job {
             min_resources: None,
             priority_class: Arc::from(""),
             priority: 0,
+            preemptable: None,
             seen_phase: Phase::Pending,
             phase: Phase::Pending,
             announced: Phase::Pending,
@@ -217,6 +239,10 @@ pub struct Queue {
     pub guarantee: Amounts,
     /// What it can have at most.
     pub capability: Amounts,
+    /// While its head waits, so does the rest.
+    pub fifo: bool,
+    /// Its path and weights in drf's own tree.
+    pub hierarchy: Option<(Arc<str>, Arc<str>)>,
     /// How many groups and child queues mention it.
     pub mentions: u32,
 }

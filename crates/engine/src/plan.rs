@@ -37,9 +37,9 @@ pub struct Transaction {
     /// Pods to evict.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub evictions: Vec<Eviction>,
-    /// Pods that wait on a node for others to end. Nothing to do for them.
+    /// Pods that wait on a node for others to end.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub pipelined: Vec<Bind>,
+    pub pipelined: Vec<Pipelined>,
     /// The group's new phase.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub phase: Option<Phase>,
@@ -57,6 +57,19 @@ pub struct Bind {
     pub uid: Arc<str>,
     /// The node's name.
     pub node: Arc<str>,
+}
+
+/// A pod and the node that it waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pipelined {
+    /// `namespace/name`.
+    pub pod: Arc<str>,
+    /// The pod's uid.
+    pub uid: Arc<str>,
+    /// The node's name.
+    pub node: Arc<str>,
+    /// Others were evicted for it: the room is kept, and the pod should name the node (`nominatedNodeName`).
+    pub nominated: bool,
 }
 
 /// A pod that has to go.
@@ -85,6 +98,8 @@ pub enum Purpose {
         /// The group that gets the room.
         beneficiary: Arc<str>,
     },
+    /// A policy wants it elsewhere.
+    Shuffle,
 }
 
 /// A pod group that waits.
@@ -102,19 +117,28 @@ pub struct Waiting {
 }
 
 /// A queue after the cycle.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueState {
     /// Its name.
     pub name: Arc<str>,
     /// What its pods, and those of all queues below, have.
     pub allocated: Resources,
+    /// What it deserves; empty where no plugin says.
+    pub deserved: Resources,
+    /// The largest part of its due, over all dimensions, that it has.
+    pub share: f64,
 }
 
 impl Plan {
     /// All binds.
     pub fn binds(&self) -> impl Iterator<Item = &Bind> {
         self.transactions.iter().flat_map(|transaction| &transaction.binds)
+    }
+
+    /// All evictions.
+    pub fn evictions(&self) -> impl Iterator<Item = &Eviction> {
+        self.transactions.iter().flat_map(|transaction| &transaction.evictions)
     }
 
     /// Nothing to do.

@@ -29,10 +29,25 @@ pub struct State {
     pub(crate) dirty_jobs: Vec<JobId>,
     /// Classes whose slot was given back: what is cached for them is void.
     pub(crate) freed_classes: Vec<ClassId>,
-    /// Pods that wait for the API to confirm the node that we gave them: (decided at, pod).
-    pub(crate) assumed: Vec<(i64, TaskId, Arc<str>)>,
+    /// Pods that wait for the API to confirm the node that we gave them.
+    pub(crate) assumed: Vec<Promise>,
+    /// Pods that wait for the API to confirm that they have to go.
+    pub(crate) evicting: Vec<Promise>,
+    /// Pods that keep the room that others were evicted from.
+    pub(crate) holds: Vec<Promise>,
+    /// The time of this cycle, in milliseconds since 1970.
+    pub now_ms: i64,
     /// Jobs that wait after a failed bind.
     pub(crate) retries: Vec<JobId>,
+}
+
+/// Something that we decided about a pod, and since when we believe it.
+#[derive(Clone, Debug)]
+pub(crate) struct Promise {
+    pub since_ms: i64,
+    pub task: TaskId,
+    /// A pod that was made anew under the name is another pod.
+    pub uid: Arc<str>,
 }
 
 /// How to take one step back.

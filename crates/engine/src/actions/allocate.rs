@@ -3,10 +3,11 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Attempt, Cycle};
+use super::{Attempt, Cycle, Decision};
 use crate::facts::Phase;
 use crate::ledger::Status;
-use crate::model::{ClassId, JobId, TaskId};
+use crate::model::{ClassId, JobId, NodeId, TaskId};
+use crate::session::Checkpoint;
 
 /// The pods of a job that are still to be tried in this cycle.
 struct Worksheet {
@@ -29,7 +30,8 @@ impl Cycle<'_> {
         }
         let mut line = self.line(|job| {
             let counts = self.state.ledger.counts(job);
-            counts.of(Status::Pending) > counts.pending_best_effort && self.is_active(job)
+            let waits = counts.of(Status::Pending) > counts.pending_best_effort || counts.of(Status::Pipelined) > 0;
+            waits && self.is_active(job)
         });
         let mut sheets: FxHashMap<JobId, Worksheet> = FxHashMap::default();
         while let Some(queue) = self.next_queue(&mut line) {
@@ -39,16 +41,14 @@ impl Cycle<'_> {
             let Some(job) = self.next_job(&mut line, queue) else {
                 continue;
             };
+            let checkpoint = self.state.checkpoint();
             let sheet = match sheets.remove(&job) {
                 Some(sheet) => Some(sheet),
                 None if self.is_hopeless(job) => None,
-                None => Some(Worksheet {
-                    tasks: self.pending(job, false),
-                    next: 0,
-                }),
+                None => Some(self.worksheet(job)),
             };
             if let Some(mut sheet) = sheet
-                && self.turn(job, &mut sheet)
+                && self.turn(job, &mut sheet, checkpoint)
                 && sheet.next < sheet.tasks.len()
             {
                 sheets.insert(job, sheet);
@@ -60,11 +60,27 @@ impl Cycle<'_> {
         }
     }
 
+    /// What a job has to try. Room that is kept for its pods is given up for the attempt: if that fails, rolling back
+    /// restores it.
+    fn worksheet(&mut self, job: JobId) -> Worksheet {
+        if self.state.ledger.counts(job).of(Status::Pipelined) > 0 {
+            for task in self.state.model.jobs[job].tasks.clone() {
+                if self.state.ledger.status(task) == Status::Pipelined {
+                    self.state.set(task, Status::Pending, NodeId::NONE);
+                }
+            }
+        }
+        Worksheet {
+            tasks: self.pending(job, false),
+            next: 0,
+        }
+    }
+
     /// A cheap look before the attempt: in this cycle a class was found short, and the job needs more pods of that
     /// class than there is room for. (The first job that runs into a shortage makes the attempt, so that reasons have
     /// the numbers of a real one.)
     fn is_hopeless(&mut self, job: JobId) -> bool {
-        if self.shortages.is_empty() {
+        if self.shortages.is_empty() || self.state.ledger.counts(job).of(Status::Pipelined) > 0 {
             return false;
         }
         let mut census: SmallVec<[(ClassId, u64); 4]> = SmallVec::new();
@@ -99,8 +115,8 @@ impl Cycle<'_> {
                     job,
                     Attempt {
                         placed,
-                        pipelined: false,
                         failed,
+                        ..Attempt::default()
                     },
                 );
                 return true;
@@ -122,8 +138,7 @@ impl Cycle<'_> {
     }
 
     /// One turn of a job: all or nothing. True when it was decided for good, so that the job may have another turn.
-    fn turn(&mut self, job: JobId, sheet: &mut Worksheet) -> bool {
-        let checkpoint = self.state.checkpoint();
+    fn turn(&mut self, job: JobId, sheet: &mut Worksheet, checkpoint: Checkpoint) -> bool {
         let mut attempt = Attempt::default();
         let mut placed = Placed::new();
         let was_ready = self.hooks.job_ready(self.state, job);
@@ -132,14 +147,15 @@ impl Cycle<'_> {
         attempt.placed = self.state.ledger.counts(job).ready();
         attempt.pipelined = !placed.is_empty() && !ready && self.hooks.job_pipelined(self.state, job);
         let pipelined = attempt.pipelined;
-        if !attempt.failed.is_empty() || !ready {
+        if !attempt.failed.is_empty() || attempt.refusal.is_some() || !ready {
             self.attempts.insert(job, attempt);
         }
-        if placed.is_empty() {
-            return false;
-        }
-        if ready {
-            self.decisions.push((job, placed));
+        if ready && !placed.is_empty() {
+            self.decisions.push(Decision {
+                job,
+                placed,
+                evicted: Vec::new(),
+            });
             return true;
         }
         if pipelined {
@@ -157,7 +173,8 @@ impl Cycle<'_> {
         let queue = self.state.model.jobs[job].queue;
         while let Some(&task) = sheet.tasks.get(sheet.next) {
             sheet.next += 1;
-            if !self.hooks.allocatable(self.state, queue, task) {
+            if let Some(refusal) = self.hooks.queue_refuses(self.state, queue, task) {
+                attempt.refusal.get_or_insert(refusal);
                 continue;
             }
             if self.place(task).is_some() {
@@ -187,7 +204,8 @@ impl Cycle<'_> {
         }
         let queue = self.state.model.jobs[job].queue;
         for task in self.pending(job, true) {
-            if !self.hooks.allocatable(self.state, queue, task) {
+            if let Some(refusal) = self.hooks.queue_refuses(self.state, queue, task) {
+                attempt.refusal.get_or_insert(refusal);
                 continue;
             }
             if self.place(task).is_none() {

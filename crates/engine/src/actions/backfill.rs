@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Attempt, Cycle};
+use super::{Attempt, Cycle, Decision};
 use crate::candidates::Fit;
 use crate::ledger::Status;
 use crate::model::{ClassId, JobId, NodeId};
@@ -35,7 +35,11 @@ impl Cycle<'_> {
         if self.hooks.job_starving(self.state, job) || !self.hooks.job_ready(self.state, job) {
             self.state.rollback(checkpoint);
         } else if !placed.is_empty() {
-            self.decisions.push((job, placed));
+            self.decisions.push(Decision {
+                job,
+                placed,
+                evicted: Vec::new(),
+            });
         }
         if let Some(known) = self.attempts.get_mut(&job) {
             // What allocate found stays true.

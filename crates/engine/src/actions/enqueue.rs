@@ -13,9 +13,17 @@ impl Cycle<'_> {
                 continue;
             };
             let declared = self.state.model.jobs[job].min_resources.is_some();
-            if !declared || self.hooks.job_enqueueable(self.state, job) {
-                self.state.set_phase(job, Phase::Inqueue);
-                self.state.mark(job);
+            let vote = if declared {
+                self.hooks.job_enqueueable(self.state, job)
+            } else {
+                Ok(())
+            };
+            match vote {
+                Ok(()) => {
+                    self.state.set_phase(job, Phase::Inqueue);
+                    self.state.mark(job);
+                }
+                Err(refusal) => self.attempts.entry(job).or_default().refusal = Some(refusal),
             }
             self.requeue(&mut line, queue);
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use basalt_api::names;
 use basalt_api::podgroup::{NetworkTopology, PodGroup, PodGroupSpec, TopologyMode};
 use basalt_api::quantity::{Format, Quantity, ResourceList};
-use basalt_api::queue::Queue;
+use basalt_api::queue::{DequeueStrategy, Queue};
 use basalt_api::slim;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
@@ -77,6 +77,21 @@ fn pairs<'a>(map: impl IntoIterator<Item = (&'a String, &'a String)>) -> BTreeMa
         .collect()
 }
 
+fn annotation<'a>(metadata: &'a ObjectMeta, name: &str) -> Option<&'a str> {
+    Some(metadata.annotations.as_ref()?.get(name)?.as_str())
+}
+
+/// A yes or no as Go reads it; what cannot be read is a no.
+fn flag(word: &str) -> bool {
+    matches!(word, "1" | "t" | "T" | "true" | "TRUE" | "True")
+}
+
+/// What a group says in an annotation or else a label.
+fn annotated_flag(metadata: &ObjectMeta, name: &str) -> Option<bool> {
+    let label = || Some(metadata.labels.as_ref()?.get(name)?.as_str());
+    annotation(metadata, name).or_else(label).map(flag)
+}
+
 fn effect(word: &str) -> Option<TaintEffect> {
     Some(match word {
         "NoSchedule" => TaintEffect::NoSchedule,
@@ -139,7 +154,16 @@ impl From<&slim::Pod> for PodFacts {
             preemptable: pod
                 .annotation(names::PREEMPTABLE)
                 .or_else(|| pod.label(names::PREEMPTABLE))
-                .is_none_or(|word| matches!(word, "1" | "t" | "T" | "true" | "TRUE" | "True")),
+                .is_none_or(flag),
+            preempts: pod.spec.preemption_policy != "Never",
+            critical: namespace == "kube-system"
+                || matches!(
+                    pod.spec.priority_class_name.as_str(),
+                    "system-cluster-critical" | "system-node-critical"
+                ),
+            started_ms: pod.status.start_time.as_ref().map_or(0, |time| time.0.as_millisecond()),
+            nominated: (!pod.status.nominated_node_name.is_empty())
+                .then(|| Arc::from(pod.status.nominated_node_name.as_str())),
             requests: resources(&slim::request(&pod.spec)),
             constraints: Arc::new(constraints(&pod.spec)),
         }
@@ -269,6 +293,7 @@ impl From<&PodGroup> for PodGroupFacts {
                 .collect(),
             min_resources: spec.min_resources.as_ref().map(resources),
             priority_class: Arc::from(spec.priority_class_name.as_str()),
+            preemptable: annotated_flag(&group.metadata, names::PREEMPTABLE),
             phase: group
                 .status
                 .as_ref()
@@ -298,6 +323,11 @@ impl From<&Queue> for QueueFacts {
             deserved: resources(&spec.deserved),
             guarantee: resources(&spec.guarantee.resource),
             capability: resources(&spec.capability),
+            fifo: spec.dequeue_strategy == DequeueStrategy::Fifo,
+            hierarchy: annotation(&queue.metadata, names::HIERARCHY).map(|path| {
+                let weights = annotation(&queue.metadata, names::HIERARCHY_WEIGHTS).unwrap_or_default();
+                (Arc::from(path), Arc::from(weights))
+            }),
         }
     }
 }

@@ -2,9 +2,11 @@
 
 use std::cmp::Ordering;
 
-use super::{Hook, Plugin, TooFew, Vote};
+use basalt_api::reason::Code;
+
+use super::{Hook, Plugin, Refusal, TooFew, Vote};
 use crate::ledger::{Counts, Status};
-use crate::model::{JobId, Role};
+use crate::model::{JobId, QueueId, Role};
 use crate::session::State;
 
 /// The plugin; it has no state of its own.
@@ -75,7 +77,7 @@ impl Plugin for Gang {
         if reaches(state, job, pipelined) {
             Vote::Permit
         } else {
-            Vote::Reject
+            Vote::Reject(Refusal::of(Code::NotEnoughResources, QueueId::NONE))
         }
     }
 

@@ -212,12 +212,23 @@ impl World {
         let short = |key: &str| key.trim_start_matches("ns/").to_owned();
         for transaction in &plan.transactions {
             let mut line = short(&transaction.pod_group);
-            for (word, binds) in [("", &transaction.binds), ("~", &transaction.pipelined)] {
+            let binds = transaction.binds.iter().map(|bind| (&bind.node, &bind.pod));
+            let pipelined = transaction.pipelined.iter().map(|pod| (&pod.node, &pod.pod));
+            let evicted = transaction
+                .evictions
+                .iter()
+                .map(|eviction| (&eviction.node, &eviction.pod));
+            let lists: [(&str, Vec<_>); 3] = [
+                ("", binds.collect()),
+                ("~", pipelined.collect()),
+                ("-", evicted.collect()),
+            ];
+            for (word, places) in lists {
                 let mut by_node: Vec<(String, Vec<String>)> = Vec::new();
-                for bind in binds {
-                    match by_node.iter_mut().find(|(node, _)| **node == *bind.node) {
-                        Some((_, pods)) => pods.push(short(&bind.pod)),
-                        None => by_node.push((bind.node.to_string(), vec![short(&bind.pod)])),
+                for (node, pod) in places {
+                    match by_node.iter_mut().find(|(known, _)| **known == **node) {
+                        Some((_, pods)) => pods.push(short(pod)),
+                        None => by_node.push((node.to_string(), vec![short(pod)])),
                     }
                 }
                 for (node, pods) in by_node {

@@ -57,7 +57,7 @@ fn a_pod() {
     });
     let expected = json!({
         "key": "ns/job-task-3", "uid": "u", "created_ms": 2000, "scheduler": "volcano", "group": "ns/job", "role": "task",
-        "priority": 7, "phase": "Pending", "gated": true,
+        "preempts": true, "priority": 7, "phase": "Pending", "gated": true,
         "requests": { "cpu": 2500, "memory": 1024, "x.io/gpu": 2 },
         "constraints": {
             "node_selector": { "zone": "a" },
@@ -75,7 +75,7 @@ fn a_pod() {
 fn a_pod_that_says_little_and_one_that_asks_too_much() {
     let little = json!({ "metadata": { "name": "p", "namespace": "ns" }, "spec": { "nodeName": "n" }, "status": { "phase": "Running" } });
     let expected = json!({
-        "key": "ns/p", "scheduler": "default-scheduler", "priority": 1, "phase": "Running", "node": "n", "preemptable": true,
+        "key": "ns/p", "scheduler": "default-scheduler", "priority": 1, "phase": "Running", "node": "n", "preemptable": true, "preempts": true,
     });
     assert_eq!(facts::<slim::Pod, PodFacts>(little), expected);
     let term = json!([{ "topologyKey": "k" }]);

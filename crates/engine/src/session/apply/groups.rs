@@ -46,6 +46,7 @@ impl State {
         changed |= put(&mut job.min_resources, min_resources);
         changed |= put(&mut job.priority_class, facts.priority_class.clone());
         changed |= put(&mut job.priority, priority);
+        changed |= put(&mut job.preemptable, facts.preemptable);
         changed |= put(&mut job.unsupported, facts.unsupported.clone());
         if changed {
             self.mark(id);

@@ -27,6 +27,21 @@ impl State {
         }
     }
 
+    /// The pod is on its way out by our decision, which the API does not show yet.
+    pub fn evict(&mut self, task: TaskId) {
+        let node = self.ledger.node(task);
+        self.set(task, Status::Releasing, node);
+    }
+
+    /// Takes back an eviction that was not carried out.
+    pub(crate) fn unevict(&mut self, task: TaskId) {
+        if std::mem::take(&mut self.model.tasks[task].evicting) {
+            self.set(task, self.model.tasks[task].shown_as, self.ledger.node(task));
+            self.mark(self.model.tasks[task].job);
+            self.changed = true;
+        }
+    }
+
     pub(super) fn upsert_pod(&mut self, facts: &PodFacts, ours: bool) {
         let group = facts.group.as_ref().filter(|group| ours && !group.is_empty());
         let ended = matches!(facts.phase, PodPhase::Succeeded | PodPhase::Failed);
@@ -46,6 +61,9 @@ impl State {
             .map_or(NodeId::NONE, |name| self.intern_node(name));
         let job = group.map_or(JobId::NONE, |key| self.model.jobs.intern(key));
         let request = self.model.dims.amounts(&facts.requests);
+        let known = &self.model.tasks[id];
+        let evicting = known.evicting && !facts.terminating && !ended;
+        let nominated = facts.nominated.clone().or_else(|| known.nominated.clone());
         let record = Task {
             uid: facts.uid.clone(),
             created_ms: facts.created_ms,
@@ -61,10 +79,18 @@ impl State {
             },
             gated: facts.gated,
             preemptable: facts.preemptable,
+            preempts: facts.preempts,
+            critical: facts.critical,
+            evicting,
+            shown_as: Status::Out,
+            started_ms: facts.started_ms,
+            nominated: nominated.filter(|_| facts.node.is_none()),
             shown: facts.node.is_some(),
         };
         self.ledger.grow(&self.model);
-        let status = self.status_now(id, facts, node);
+        let shown_as = self.status_now(id, facts, node);
+        let status = if evicting { Status::Releasing } else { shown_as };
+        let record = Task { shown_as, ..record };
         // A bind that is under way may yet succeed: whatever happens to the pod meanwhile, it keeps its room until it
         // is gone.
         let keeps_node = facts.node.is_none() && !ended && status != Status::Pending && self.is_under_way(id);
@@ -78,8 +104,10 @@ impl State {
             PodPhase::Failed => Status::Failed,
             _ if facts.terminating => Status::Releasing,
             PodPhase::Pending if node.is_some() => Status::Bound,
-            PodPhase::Pending if self.ledger.status(id) == Status::Allocated => Status::Allocated,
-            PodPhase::Pending => Status::Pending,
+            PodPhase::Pending => match self.ledger.status(id) {
+                decided @ (Status::Allocated | Status::Pipelined) => decided,
+                _ => Status::Pending,
+            },
             PodPhase::Running => Status::Running,
             PodPhase::Unknown => Status::Unknown,
         }
@@ -94,7 +122,9 @@ impl State {
             && old_job == record.job
             && (old.priority, old.role, old.gated, old.preemptable)
                 == (record.priority, record.role, record.gated, record.preemptable)
-            && old.shown == record.shown
+            && (old.preempts, old.critical, old.evicting) == (record.preempts, record.critical, record.evicting)
+            && (old.started_ms, &old.nominated) == (record.started_ms, &record.nominated)
+            && (old.shown, old.shown_as) == (record.shown, record.shown_as)
             && (old.created_ms, &old.uid) == (record.created_ms, &record.uid)
             && (self.ledger.status(id), old_node) == (status, node);
         if same {

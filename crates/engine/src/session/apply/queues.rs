@@ -68,6 +68,8 @@ impl State {
         self.changed |= put(&mut queue.deserved, deserved);
         self.changed |= put(&mut queue.guarantee, guarantee);
         self.changed |= put(&mut queue.capability, capability);
+        self.changed |= put(&mut queue.fifo, facts.fifo);
+        self.changed |= put(&mut queue.hierarchy, facts.hierarchy.clone());
     }
 
     pub(super) fn queue_gone(&mut self, name: &str, uid: Option<&str>) {

@@ -1,0 +1,313 @@
+//! The table of hooks: which plugins answer which question, and how their answers become one.
+
+use std::cmp::Ordering;
+
+use super::{Blocker, Claim, Plugin, QueueReport, Refusal, TooFew, Vote, build};
+use crate::conf::Conf;
+use crate::model::{ClassId, JobId, NodeId, QueueId, TaskId};
+use crate::session::State;
+
+/// A question that plugins can answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Hook {
+    /// Which queue first.
+    QueueOrder,
+    /// Which job first.
+    JobOrder,
+    /// Which pod of a job first.
+    TaskOrder,
+    /// Whether a job can be scheduled at all.
+    JobValid,
+    /// Whether a job may enter the queue.
+    JobEnqueueable,
+    /// Whether a job has what it needs.
+    JobReady,
+    /// Whether a job has what it needs once releasing pods are gone.
+    JobPipelined,
+    /// Whether a job lacks so much that others may have to give way.
+    JobStarving,
+    /// Whether a queue has had enough.
+    Overused,
+    /// Whether a queue may have this pod placed.
+    Allocatable,
+    /// Whether a queue may have others give way for these pods.
+    Preemptive,
+    /// Which pods may go for a more important job of the same queue, or of a near one.
+    Preemptable,
+    /// Which pods may go for another queue.
+    Reclaimable,
+    /// Which pods may go for a whole gang.
+    Evictable,
+    /// Which queue gives way first.
+    VictimQueueOrder,
+    /// Which running pods have to move.
+    VictimTasks,
+    /// What a queue deserves, and how much of it it has.
+    QueueReport,
+    /// Whether a node admits a class of pods.
+    Predicate,
+    /// How good a node is for a class of pods.
+    NodeOrder,
+}
+
+const HOOKS: usize = 19;
+
+impl Hook {
+    /// The configuration's key that switches it; none: it cannot be switched off.
+    pub fn flag(self) -> Option<&'static str> {
+        Some(match self {
+            Hook::QueueOrder => "enableQueueOrder",
+            Hook::JobOrder => "enableJobOrder",
+            Hook::TaskOrder => "enableTaskOrder",
+            Hook::JobValid | Hook::Evictable | Hook::VictimQueueOrder | Hook::QueueReport => return None,
+            Hook::JobEnqueueable => "enableJobEnqueued",
+            Hook::JobReady => "enableJobReady",
+            Hook::JobPipelined => "enableJobPipelined",
+            Hook::JobStarving => "enableJobStarving",
+            Hook::Overused => "enabledOverused",
+            Hook::Allocatable => "enabledAllocatable",
+            Hook::Preemptive => "enablePreemptive",
+            Hook::Preemptable => "enablePreemptable",
+            Hook::Reclaimable => "enableReclaimable",
+            Hook::VictimTasks => "enabledVictim",
+            Hook::Predicate => "enablePredicate",
+            Hook::NodeOrder => "enableNodeOrder",
+        })
+    }
+}
+
+/// The table: which plugins answer which hook, in order.
+pub struct Hooks {
+    plugins: Vec<Box<dyn Plugin>>,
+    /// By hook: (tier, plugin).
+    table: [Vec<(usize, usize)>; HOOKS],
+}
+
+impl Hooks {
+    /// Builds the table from a configuration. Plugins that do not exist are left out; the configuration's warnings
+    /// name them.
+    pub fn new(conf: &Conf) -> Self {
+        let mut hooks = Hooks {
+            plugins: Vec::new(),
+            table: Default::default(),
+        };
+        for (tier, plugins) in conf.tiers.iter().enumerate() {
+            for plugin_conf in plugins {
+                let Some(plugin) = build(plugin_conf) else { continue };
+                let index = hooks.plugins.len();
+                for &hook in plugin.hooks() {
+                    if hook.flag().is_none_or(|flag| plugin_conf.is_on(flag)) {
+                        hooks.table[hook as usize].push((tier, index));
+                    }
+                }
+                hooks.plugins.push(plugin);
+            }
+        }
+        hooks
+    }
+
+    /// Tells every plugin that a cycle begins.
+    pub fn open(&mut self, state: &State) {
+        for plugin in &mut self.plugins {
+            plugin.open(state);
+        }
+    }
+
+    fn answers(&self, hook: Hook) -> impl Iterator<Item = (usize, &dyn Plugin)> {
+        self.table[hook as usize]
+            .iter()
+            .map(|&(tier, index)| (tier, &*self.plugins[index]))
+    }
+
+    /// Combining rule "first": the first answer that is not a tie.
+    fn first(&self, hook: Hook, ask: impl Fn(&dyn Plugin) -> Ordering) -> Ordering {
+        self.answers(hook)
+            .map(|(_, plugin)| ask(plugin))
+            .find(|answer| answer.is_ne())
+            .unwrap_or(Ordering::Equal)
+    }
+
+    /// Combining rule "vote": one reject refuses; after a tier with a permit the rest is not asked; no opinion permits.
+    fn vote(&self, hook: Hook, ask: impl Fn(&dyn Plugin) -> Vote) -> Result<(), Refusal> {
+        let mut permitted_in = None;
+        for (tier, plugin) in self.answers(hook) {
+            if permitted_in.is_some_and(|permitted| permitted != tier) {
+                return Ok(());
+            }
+            match ask(plugin) {
+                Vote::Reject(refusal) => return Err(refusal),
+                Vote::Permit => permitted_in = Some(tier),
+                Vote::Abstain => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Combining rule "intersect by tier". Plugins that protect are asked in every tier, and what they keep stays. Of
+    /// the others the first tier with an opinion decides: what all of its plugins let go. An empty answer is an answer.
+    fn intersect(
+        &self,
+        hook: Hook,
+        candidates: &[TaskId],
+        ask: impl Fn(&dyn Plugin, &[TaskId]) -> Option<Vec<TaskId>>,
+    ) -> Vec<TaskId> {
+        let mut victims: Option<Vec<TaskId>> = None;
+        let mut decided_in = None;
+        for (tier, plugin) in self.answers(hook) {
+            if !plugin.protects() && decided_in.is_some_and(|decided| decided != tier) {
+                continue;
+            }
+            let Some(answer) = ask(plugin, victims.as_deref().unwrap_or(candidates)) else {
+                continue;
+            };
+            if !plugin.protects() {
+                decided_in = Some(tier);
+            }
+            if answer.is_empty() {
+                return answer;
+            }
+            victims = Some(answer);
+        }
+        victims.unwrap_or_default()
+    }
+
+    /// Which queue first: plugins, then age, then name.
+    pub fn queue_order(&self, state: &State, a: QueueId, b: QueueId) -> Ordering {
+        let queues = &state.model.queues;
+        self.first(Hook::QueueOrder, |plugin| plugin.queue_order(state, a, b))
+            .then_with(|| queues[a].created_ms.cmp(&queues[b].created_ms))
+            .then_with(|| queues.name(a).cmp(queues.name(b)))
+    }
+
+    /// Which job first: plugins, then age, then name.
+    pub fn job_order(&self, state: &State, a: JobId, b: JobId) -> Ordering {
+        let jobs = &state.model.jobs;
+        self.first(Hook::JobOrder, |plugin| plugin.job_order(state, a, b))
+            .then_with(|| jobs[a].created_ms.cmp(&jobs[b].created_ms))
+            .then_with(|| jobs.name(a).cmp(jobs.name(b)))
+    }
+
+    /// Which pod first: plugins, then the number in the name, then age, then uid.
+    pub fn task_order(&self, state: &State, a: TaskId, b: TaskId) -> Ordering {
+        let (x, y) = (&state.model.tasks[a], &state.model.tasks[b]);
+        let number = |ordinal: Option<u32>| ordinal.map_or(u64::MAX, u64::from);
+        self.first(Hook::TaskOrder, |plugin| plugin.task_order(state, a, b))
+            .then_with(|| number(x.ordinal).cmp(&number(y.ordinal)))
+            .then_with(|| x.created_ms.cmp(&y.created_ms))
+            .then_with(|| x.uid.cmp(&y.uid))
+            .then_with(|| state.model.tasks.name(a).cmp(state.model.tasks.name(b)))
+    }
+
+    /// Why a job cannot be scheduled: the first objection.
+    pub fn job_invalid(&self, state: &State, job: JobId) -> Option<TooFew> {
+        self.answers(Hook::JobValid)
+            .find_map(|(_, plugin)| plugin.job_invalid(state, job))
+    }
+
+    /// A vote: may the job enter the queue?
+    pub fn job_enqueueable(&self, state: &State, job: JobId) -> Result<(), Refusal> {
+        self.vote(Hook::JobEnqueueable, |plugin| plugin.job_enqueueable(state, job))
+    }
+
+    /// All must agree that the job has what it needs.
+    pub fn job_ready(&self, state: &State, job: JobId) -> bool {
+        self.answers(Hook::JobReady)
+            .all(|(_, plugin)| plugin.job_ready(state, job))
+    }
+
+    /// How many more pods the job needs at least: the largest answer.
+    pub fn job_lacks(&self, state: &State, job: JobId) -> u32 {
+        self.answers(Hook::JobReady)
+            .map(|(_, plugin)| plugin.job_lacks(state, job))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// A vote: will the job have what it needs?
+    pub fn job_pipelined(&self, state: &State, job: JobId) -> bool {
+        self.vote(Hook::JobPipelined, |plugin| plugin.job_pipelined(state, job))
+            .is_ok()
+    }
+
+    /// All of the first tier that has an opinion must agree; nobody starves without one.
+    pub fn job_starving(&self, state: &State, job: JobId) -> bool {
+        let Some((first, _)) = self.answers(Hook::JobStarving).next() else {
+            return false;
+        };
+        self.answers(Hook::JobStarving)
+            .take_while(|&(tier, _)| tier == first)
+            .all(|(_, plugin)| plugin.job_starving(state, job))
+    }
+
+    /// Any may say that the queue has had enough.
+    pub fn overused(&self, state: &State, queue: QueueId) -> bool {
+        self.answers(Hook::Overused)
+            .any(|(_, plugin)| plugin.overused(state, queue))
+    }
+
+    /// Why the queue may not have the pod placed: the first objection.
+    pub fn queue_refuses(&self, state: &State, queue: QueueId, task: TaskId) -> Option<Refusal> {
+        self.answers(Hook::Allocatable)
+            .find_map(|(_, plugin)| plugin.queue_refuses(state, queue, task))
+    }
+
+    /// All must agree that others may have to give way.
+    pub fn preemptive(&self, state: &State, queue: QueueId, tasks: &[TaskId]) -> bool {
+        self.answers(Hook::Preemptive)
+            .all(|(_, plugin)| plugin.preemptive(state, queue, tasks))
+    }
+
+    /// The pods that may go for a claim, in the order given. Nobody goes if nobody has an opinion.
+    pub fn victims(&self, state: &State, claim: &Claim, candidates: &[TaskId]) -> Vec<TaskId> {
+        self.intersect(claim.means.hook(), candidates, |plugin, left| {
+            plugin.victims(state, claim, left)
+        })
+    }
+
+    /// Which queue gives way first: plugins, then the one that is served last.
+    pub fn victim_queue_order(&self, state: &State, a: QueueId, b: QueueId, claimant: QueueId) -> Ordering {
+        self.first(Hook::VictimQueueOrder, |plugin| {
+            plugin.victim_queue_order(state, a, b, claimant)
+        })
+        .then_with(|| self.queue_order(state, b, a))
+    }
+
+    /// The pods that have to move: all that the first tier with any names, each once.
+    pub fn victim_tasks(&self, state: &State) -> Vec<TaskId> {
+        let mut named: Vec<TaskId> = Vec::new();
+        let mut named_in = None;
+        for (tier, plugin) in self.answers(Hook::VictimTasks) {
+            if named_in.is_some_and(|first| first != tier) {
+                break;
+            }
+            let more = plugin.victim_tasks(state);
+            if !more.is_empty() {
+                named_in = Some(tier);
+                named.extend(more);
+            }
+        }
+        named.sort_unstable();
+        named.dedup();
+        named
+    }
+
+    /// What a queue deserves and has: the first answer.
+    pub fn queue_report(&self, state: &State, queue: QueueId) -> Option<QueueReport> {
+        self.answers(Hook::QueueReport)
+            .find_map(|(_, plugin)| plugin.queue_report(state, queue))
+    }
+
+    /// Why a node does not admit a class: the first objection.
+    pub fn blocker(&self, state: &State, class: ClassId, node: NodeId) -> Option<Blocker> {
+        self.answers(Hook::Predicate)
+            .find_map(|(_, plugin)| plugin.blocker(state, class, node))
+    }
+
+    /// The sum of all scores.
+    pub fn score(&self, state: &State, class: ClassId, node: NodeId) -> f64 {
+        self.answers(Hook::NodeOrder)
+            .map(|(_, plugin)| plugin.score(state, class, node))
+            .sum()
+    }
+}
