@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::bench::Bench;
+use crate::plan::PlanOptions;
 use crate::up::UpOptions;
 
 /// Batch scheduling for Kubernetes: queues, gangs, reservations; embedded or on any cluster.
@@ -20,6 +21,7 @@ use crate::up::UpOptions;
 #[command(after_help = "\
 Examples:
   basalt up --nodes 3                 a Kubernetes-compatible API with three fake nodes on this machine
+  basalt plan -f cluster.yaml         what the scheduler would do with these objects
   basalt vcctl queue list             Volcano's command line
   basalt completion bash              shell completion, to be sourced")]
 struct Cli {
@@ -40,6 +42,8 @@ struct Cli {
 enum Command {
     /// Run the whole system on this machine: API server, scheduler, controllers, nodes
     Up(Box<UpOptions>),
+    /// Decide offline: manifests in, binds, evictions and reasons out
+    Plan(Box<PlanOptions>),
     /// Measure this machine: durable writes, gangs, reads, size
     #[command(subcommand)]
     Bench(Bench),
@@ -67,6 +71,7 @@ pub fn main() -> ExitCode {
     }
     match cli.command {
         Command::Up(options) => report(crate::up::main(*options)),
+        Command::Plan(options) => crate::plan::main(*options),
         Command::Bench(bench) => report(bench.run()),
         Command::Vcctl { args } => basalt_vcctl::run(std::iter::once(OsString::from("vcctl")).chain(args)),
         Command::Completion { shell } => {

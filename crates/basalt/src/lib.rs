@@ -6,4 +6,5 @@
 pub mod bench;
 pub mod cli;
 pub mod live;
+pub mod plan;
 pub mod up;

@@ -4,6 +4,7 @@
 //! (serde), so a recorded stream of events replays any cycle.
 
 mod convert;
+mod manifest;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ pub use basalt_api::podgroup::PodGroupPhase as Phase;
 pub use basalt_api::slim::PodPhase;
 
 pub use self::convert::{amount, quantity, resources, spec_hash};
+pub use self::manifest::ManifestError;
 pub use crate::resources::Resources;
 
 /// A change of the cluster.

@@ -25,7 +25,9 @@ pub mod ledger;
 pub mod model;
 pub mod plan;
 pub mod plugin;
+pub mod rehearsal;
 pub mod resources;
+pub mod scenario;
 pub mod session;
 
 pub use crate::conf::{Conf, ConfError};

@@ -25,14 +25,8 @@ pub(crate) enum CliError {
     Exists { action: String },
     #[error("cannot {action}: {message}")]
     Refused { action: String, message: String },
-    #[error("cannot read {path}: {why}")]
-    Read { path: String, why: String },
-    #[error("{source_name}, document {document}: {why}")]
-    Manifest {
-        source_name: String,
-        document: usize,
-        why: String,
-    },
+    #[error(transparent)]
+    Manifest(#[from] crate::manifest::ManifestError),
     #[error("{failed} of {all} failed")]
     Several { failed: usize, all: usize },
     #[error("{what} was not done within {seconds} s")]

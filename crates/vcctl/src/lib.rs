@@ -7,6 +7,7 @@ mod cli;
 mod connect;
 mod error;
 mod job;
+pub mod manifest;
 mod output;
 mod queue;
 mod resources;

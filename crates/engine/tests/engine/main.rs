@@ -4,3 +4,4 @@ mod cases;
 mod language;
 mod nodes;
 mod properties;
+mod scenarios;

@@ -1,141 +1,31 @@
 //! Jobs from files: every document must be a Job, and an error says where it is.
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
 use crate::error::CliError;
+use crate::manifest;
 use crate::output::text;
 use crate::rest::JOB;
-
-/// More than any manifest needs; less than what would hurt.
-const SIZE_MAX: u64 = 16 << 20;
-const FILES_MAX: usize = 10_000;
 
 /// All Jobs of a file, of the files of a folder, or of stdin (`-`), with the namespace and queue that flags ask for.
 pub(super) fn read(path: &Path, namespace: Option<&str>, queue: Option<&str>) -> Result<Vec<Value>, CliError> {
     let mut jobs = Vec::new();
-    for file in files(path)? {
-        let name = if file == Path::new("-") {
-            "stdin".to_owned()
-        } else {
-            file.display().to_string()
-        };
-        let before = jobs.len();
-        for (index, document) in documents(&content(&file)?).enumerate() {
-            let fail = |why: String| CliError::Manifest {
-                source_name: name.clone(),
-                document: index + 1,
-                why,
-            };
-            for job in parse(document).map_err(fail)? {
-                jobs.push(placed(job, namespace, queue).map_err(fail)?);
-            }
-        }
-        if jobs.len() == before {
-            return Err(CliError::Read {
-                path: name,
+    for (source, manifests) in manifest::read(path)? {
+        if manifests.is_empty() {
+            return Err(CliError::Manifest(manifest::ManifestError::File {
+                path: source,
                 why: "there is no Job in it".to_owned(),
-            });
+            }));
+        }
+        for manifest in manifests {
+            check_kind(&manifest.object).map_err(|why| manifest.fault(why))?;
+            let job = placed(manifest.object.clone(), namespace, queue);
+            jobs.push(job.map_err(|why| manifest.fault(why))?);
         }
     }
     Ok(jobs)
-}
-
-fn files(path: &Path) -> Result<Vec<PathBuf>, CliError> {
-    if path == Path::new("-") || !path.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let fail = |why: String| CliError::Read {
-        path: path.display().to_string(),
-        why,
-    };
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(path)
-        .map_err(|e| fail(e.to_string()))?
-        .take(FILES_MAX)
-    {
-        let file = entry.map_err(|e| fail(e.to_string()))?.path();
-        let known = file
-            .extension()
-            .is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
-        if known && file.is_file() {
-            files.push(file);
-        }
-    }
-    if files.is_empty() {
-        return Err(fail("there is no .yaml, .yml or .json file in this folder".to_owned()));
-    }
-    files.sort();
-    Ok(files)
-}
-
-fn content(path: &Path) -> Result<String, CliError> {
-    let fail = |why: String| CliError::Read {
-        path: path.display().to_string(),
-        why,
-    };
-    let reader: Box<dyn Read> = if path == Path::new("-") {
-        Box::new(std::io::stdin())
-    } else {
-        Box::new(std::fs::File::open(path).map_err(|e| fail(e.to_string()))?)
-    };
-    let mut bytes = Vec::new();
-    reader
-        .take(SIZE_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|e| fail(e.to_string()))?;
-    if bytes.len() as u64 > SIZE_MAX {
-        return Err(fail(format!("it is larger than {} MiB", SIZE_MAX >> 20)));
-    }
-    String::from_utf8(bytes).map_err(|_| fail("it is not UTF-8 text".to_owned()))
-}
-
-/// The documents of a YAML text: it is cut at lines that begin with `---`.
-fn documents(text: &str) -> impl Iterator<Item = &str> {
-    let is_cut = |line: &str| {
-        line.strip_prefix("---")
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
-    };
-    let mut pieces = Vec::new();
-    let (mut start, mut at) = (0, 0);
-    for line in text.split_inclusive('\n') {
-        if is_cut(line) {
-            pieces.push(&text[start..at]);
-            start = at + "---".len();
-        }
-        at += line.len();
-    }
-    pieces.push(&text[start..]);
-    // What stands before the first cut is a document only if there is something in it.
-    let skip = usize::from(pieces.len() > 1 && is_blank(pieces[0]));
-    pieces.into_iter().skip(skip)
-}
-
-fn is_blank(document: &str) -> bool {
-    document.lines().all(|line| {
-        let line = line.trim();
-        line.is_empty() || line.starts_with('#')
-    })
-}
-
-fn parse(document: &str) -> Result<Vec<Value>, String> {
-    if is_blank(document) {
-        return Ok(Vec::new());
-    }
-    let mut value: Value = serde_saphyr::from_str(document).map_err(|e| e.to_string())?;
-    let items = match (text(&value, "/apiVersion"), text(&value, "/kind")) {
-        ("v1", "List") => match value["items"].take() {
-            Value::Array(items) => items,
-            _ => return Err("a List needs items".to_owned()),
-        },
-        _ => vec![value],
-    };
-    for item in &items {
-        check_kind(item)?;
-    }
-    Ok(items)
 }
 
 fn check_kind(item: &Value) -> Result<(), String> {
