@@ -10,9 +10,10 @@ use crate::candidates::Candidates;
 use crate::conf::Conf;
 use crate::facts::{Event, Phase, Tally};
 use crate::ledger::Status;
-use crate::model::{Id, JobId, NodeId, TaskId};
+use crate::model::{Id, JobId, NodeId, QueueId, TaskId};
 use crate::plan::{Bind, Eviction, Pipelined, Plan, Purpose, QueueState, Transaction, Waiting};
 use crate::plugin::Hooks;
+use crate::resources::{Amounts, DimId};
 use crate::session::{Promise, State};
 
 /// What is not in the scheduler's configuration file.
@@ -311,18 +312,39 @@ impl Engine {
     }
 }
 
+/// What queues have that they only wait for.
+fn awaited(state: &State) -> FxHashMap<QueueId, Vec<(DimId, i64)>> {
+    let mut awaited: FxHashMap<QueueId, Vec<(DimId, i64)>> = FxHashMap::default();
+    for hold in &state.holds {
+        let task = &state.model.tasks[hold.task];
+        if state.ledger.status(hold.task) != Status::Pipelined || !task.job.is_some() {
+            continue;
+        }
+        let request = state.model.classes.request(task.class);
+        for &queue in state.model.chain(state.model.jobs[task.job].queue) {
+            let less = request.iter().map(|(dim, amount)| (dim, -amount));
+            awaited.entry(queue).or_default().extend(less);
+        }
+    }
+    awaited
+}
+
 /// The account of every queue, by name.
 fn queue_states(state: &State, hooks: &Hooks) -> Vec<QueueState> {
     let queues = &state.model.queues;
+    let awaited = awaited(state);
     let mut states: Vec<QueueState> = queues
         .ids()
         .filter(|&queue| queues[queue].present)
         .map(|queue| {
             let report = hooks.queue_report(state, queue).unwrap_or_default();
             let dims = &state.model.dims;
+            let charged = state.ledger.queue_allocated().row(queue.index());
+            let waits_for = awaited.get(&queue).into_iter().flatten().copied();
+            let allocated = Amounts::from_pairs(charged.iter().chain(waits_for)).non_zero();
             QueueState {
                 name: queues.name(queue).clone(),
-                allocated: dims.resources(&state.ledger.queue_allocated().row(queue.index())),
+                allocated: dims.resources(&allocated),
                 deserved: dims.resources(&report.deserved),
                 share: report.share,
             }

@@ -9,7 +9,7 @@ mod journal;
 use smallvec::SmallVec;
 
 pub use self::journal::{Journal, Touch};
-use crate::model::{Id, JobId, Model, NodeId, QueueId, TaskId};
+use crate::model::{Id, JobId, Model, NodeId, TaskId};
 use crate::resources::{Columns, DimId};
 
 /// Where a pod stands.
@@ -43,9 +43,14 @@ pub enum Status {
 const STATUSES: usize = 10;
 
 impl Status {
-    /// Counts as allocated to its job and queue.
+    /// Has a node now.
     pub fn is_allocated(self) -> bool {
         matches!(self, Status::Allocated | Status::Bound | Status::Running)
+    }
+
+    /// Counts for its job and queue: has a node, or waits for one to be cleared.
+    pub fn is_charged(self) -> bool {
+        self.is_allocated() || self == Status::Pipelined
     }
 
     /// Takes idle room of its node.
@@ -191,12 +196,13 @@ impl Ledger {
         self.role_counts[job.index()].get(role).copied().unwrap_or_default()
     }
 
-    /// What jobs have allocated.
+    /// What jobs have allocated, or pipelined: what is being cleared for a job counts as had, else its queue could ask
+    /// for it twice.
     pub fn job_allocated(&self) -> &Columns {
         &self.job_allocated
     }
 
-    /// What queues have allocated, with everything below them.
+    /// What queues have allocated, or pipelined, with everything below them.
     pub fn queue_allocated(&self) -> &Columns {
         &self.queue_allocated
     }
@@ -271,9 +277,9 @@ impl Ledger {
             roles.resize(role + 1, Counts::default());
         }
         roles[role].shift(status, class.best_effort, enter);
-        if status.is_allocated() {
+        if status.is_charged() {
             self.job_allocated.shift(job, request, sign);
-            for queue in chain(model, model.jobs[record.job].queue) {
+            for queue in model.chain(model.jobs[record.job].queue) {
                 self.queue_allocated.shift(queue.index(), request, sign);
             }
         }
@@ -297,7 +303,7 @@ impl Ledger {
 
     /// Puts what a job has allocated onto its queue and the queues above.
     pub(crate) fn join_queue(&mut self, model: &Model, job: JobId) {
-        for queue in chain(model, model.jobs[job].queue) {
+        for queue in model.chain(model.jobs[job].queue) {
             self.queue_allocated
                 .add_row(queue.index(), &self.job_allocated, job.index());
         }
@@ -305,7 +311,7 @@ impl Ledger {
 
     /// Takes what a job has allocated off its queue and the queues above.
     pub(crate) fn quit_queue(&mut self, model: &Model, job: JobId) {
-        for queue in chain(model, model.jobs[job].queue) {
+        for queue in model.chain(model.jobs[job].queue) {
             self.queue_allocated
                 .sub_row(queue.index(), &self.job_allocated, job.index());
         }
@@ -325,13 +331,5 @@ impl Ledger {
     pub(crate) fn clear_job(&mut self, job: JobId) {
         self.counts[job.index()] = Counts::default();
         self.role_counts[job.index()] = SmallVec::new();
-    }
-}
-
-fn chain(model: &Model, queue: QueueId) -> &[QueueId] {
-    if queue.is_some() {
-        &model.queues[queue].chain
-    } else {
-        &[]
     }
 }

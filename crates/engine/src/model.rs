@@ -261,6 +261,15 @@ impl Model {
             .unwrap_or(0)
     }
 
+    /// A queue and the queues above it; nothing for no queue.
+    pub fn chain(&self, queue: QueueId) -> &[QueueId] {
+        if queue.is_some() {
+            &self.queues[queue].chain
+        } else {
+            &[]
+        }
+    }
+
     /// Whether a pod is gated, or needs something that the engine does not know.
     pub fn is_odd(&self, task: TaskId) -> bool {
         let record = &self.tasks[task];
