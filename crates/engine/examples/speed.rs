@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use basalt_engine::facts::{NodeFacts, PodFacts, PodGroupFacts};
+use basalt_engine::facts::{PodFacts, PodGroupFacts};
 use basalt_engine::generate::Workload;
 use basalt_engine::{Conf, Engine, Event, Options};
 
@@ -51,7 +51,11 @@ fn measure_backlog(workload: Workload) {
         for event in small.events() {
             engine.apply(&renamed(event, round));
         }
-        engine.apply(&Event::Node(room(round)));
+        // An earlier gang ends.
+        for pod in 0..workload.pods_per_job {
+            let key = format!("bench/job-{round}-task-{pod}").into();
+            engine.apply(&Event::PodGone { key, uid: None });
+        }
         let start = Instant::now();
         let plan = engine.cycle(0, 0);
         times.push(start.elapsed().as_secs_f64() * 1e3);
@@ -62,16 +66,6 @@ fn measure_backlog(workload: Workload) {
         "one 100-pod gang, {waiting} pods waiting: median {:.2} ms, worst {:.2} ms",
         times[10], times[19]
     );
-}
-
-/// A node with room for 100 pods and a half.
-fn room(round: usize) -> NodeFacts {
-    let of = |name: &str, amount: i64| (name.into(), amount);
-    NodeFacts {
-        name: format!("extra-{round}").into(),
-        allocatable: [of("cpu", 150_000), of("memory", 1 << 40), of("pods", 1000)].into(),
-        ..Default::default()
-    }
 }
 
 /// The small gang under another name, with a priority above all others.

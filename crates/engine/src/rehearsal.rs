@@ -171,7 +171,7 @@ impl Rehearsal {
         }
         for waiting in plan.waiting.iter() {
             let group = report.pod_groups.entry(waiting.pod_group.clone()).or_default();
-            group.reasons.clone_from(&waiting.reasons);
+            group.reasons = waiting.reasons.to_vec();
         }
         report.queues = plan
             .queues

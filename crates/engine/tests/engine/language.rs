@@ -244,7 +244,7 @@ impl World {
             lines.push(line);
         }
         for waiting in plan.waiting.iter() {
-            for reason in &waiting.reasons {
+            for reason in waiting.reasons.iter() {
                 lines.push(format!(
                     "wait {} {}: {}",
                     short(&waiting.pod_group),

@@ -45,7 +45,7 @@ pub(super) struct Narrator {
     told: BTreeMap<String, Told>,
     /// Groups of which reasons stand.
     reasoned: BTreeSet<String>,
-    waiting: Arc<Vec<Waiting>>,
+    waiting: Arc<Vec<Arc<Waiting>>>,
     queues: Arc<Vec<QueueState>>,
 }
 
