@@ -37,6 +37,15 @@ impl Cycle<'_> {
             self.write_decision(&mut book, decision, now_ms);
         }
         self.write_held(&mut book);
+        if self.conf.evicts()
+            && book
+                .transactions
+                .iter()
+                .any(|transaction| !transaction.binds.is_empty())
+        {
+            // Who has more now may have to give some of it back.
+            self.state.eased += 1;
+        }
         for (job, phase, tally) in self.news() {
             let transaction = book.of(self, job);
             transaction.phase = phase;
@@ -116,11 +125,13 @@ impl Cycle<'_> {
         news
     }
 
-    /// Whether the next cycle has to look at a job again even if nothing changes: it has a claim to renew, or stands at
-    /// the head of a queue that it blocks.
+    /// Whether the next cycle has to look at a job again even if nothing changes: it has a claim to renew, stands at the
+    /// head of a queue that it blocks, or has just fallen back and was not asked about yet.
     fn is_worth_another_look(&self, job: JobId) -> bool {
-        let queue = self.state.model.jobs[job].queue;
-        self.attempts.get(&job).is_some_and(|attempt| attempt.pipelined)
+        let (queue, attempt) = (self.state.model.jobs[job].queue, self.attempts.get(&job));
+        let asked = attempt.is_some_and(|attempt| attempt.refusal.is_some());
+        attempt.is_some_and(|attempt| attempt.pipelined)
+            || (self.state.model.jobs[job].phase == Phase::Pending && !asked)
             || self.state.ledger.counts(job).of(Status::Pipelined) > 0
             || (queue.is_some() && self.state.model.queues[queue].fifo)
     }

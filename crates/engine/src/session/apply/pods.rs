@@ -105,7 +105,8 @@ impl State {
             _ if facts.terminating => Status::Releasing,
             PodPhase::Pending if node.is_some() => Status::Bound,
             PodPhase::Pending => match self.ledger.status(id) {
-                decided @ (Status::Allocated | Status::Pipelined) => decided,
+                Status::Pipelined => Status::Pipelined,
+                _ if self.is_under_way(id) => Status::Allocated,
                 _ => Status::Pending,
             },
             PodPhase::Running => Status::Running,
