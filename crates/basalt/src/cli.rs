@@ -7,6 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::bench::Bench;
 use crate::plan::PlanOptions;
+use crate::scheduler::SchedulerArguments;
 use crate::up::UpOptions;
 
 /// Batch scheduling for Kubernetes: queues, gangs, reservations; embedded or on any cluster.
@@ -22,6 +23,7 @@ use crate::up::UpOptions;
 Examples:
   basalt up --nodes 3                 a Kubernetes-compatible API with three fake nodes on this machine
   basalt plan -f cluster.yaml         what the scheduler would do with these objects
+  basalt scheduler --kubeconfig FILE  the scheduler alone, against any cluster
   basalt vcctl queue list             Volcano's command line
   basalt completion bash              shell completion, to be sourced")]
 struct Cli {
@@ -42,6 +44,8 @@ struct Cli {
 enum Command {
     /// Run the whole system on this machine: API server, scheduler, controllers, nodes
     Up(Box<UpOptions>),
+    /// Run the scheduler alone, against any cluster
+    Scheduler(Box<SchedulerArguments>),
     /// Decide offline: manifests in, binds, evictions and reasons out
     Plan(Box<PlanOptions>),
     /// Measure this machine: durable writes, gangs, reads, size
@@ -71,6 +75,7 @@ pub fn main() -> ExitCode {
     }
     match cli.command {
         Command::Up(options) => report(crate::up::main(*options)),
+        Command::Scheduler(arguments) => report(crate::scheduler::main(*arguments)),
         Command::Plan(options) => crate::plan::main(*options),
         Command::Bench(bench) => report(bench.run()),
         Command::Vcctl { args } => basalt_vcctl::run(std::iter::once(OsString::from("vcctl")).chain(args)),

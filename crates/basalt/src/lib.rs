@@ -7,4 +7,5 @@ pub mod bench;
 pub mod cli;
 pub mod live;
 pub mod plan;
+pub mod scheduler;
 pub mod up;

@@ -73,6 +73,18 @@ pub enum Change {
         /// The merge patch (RFC 7386).
         merge: Value,
     },
+    /// Apply a strategic merge patch: for lists that are maps, such as a pod's conditions, of which only one entry is ours.
+    Strategic {
+        /// What to patch.
+        target: Target,
+        /// `status`, or none for the object itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        subresource: Option<String>,
+        /// The patch is refused if the object has another uid.
+        uid: String,
+        /// The patch.
+        patch: Value,
+    },
     /// Delete the object. "Not found" and "other uid" count as done.
     Delete {
         /// What to delete.

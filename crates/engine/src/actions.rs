@@ -2,19 +2,17 @@
 
 mod allocate;
 mod backfill;
-mod close;
 mod enqueue;
 mod heap;
 
 use std::sync::Arc;
 
-use basalt_api::reason::Reason;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::candidates::{Candidates, Fit};
 use crate::conf::Conf;
-use crate::explain::{Alike, Shortages};
+use crate::explain::Shortage;
 use crate::facts::Phase;
 use crate::ledger::Status;
 use crate::model::{ClassId, Id, JobId, NodeId, QueueId, TaskId};
@@ -38,11 +36,7 @@ pub(crate) struct Cycle<'a> {
     /// What went wrong for jobs that could not be placed.
     pub attempts: FxHashMap<JobId, Attempt>,
     /// Why no node takes a pod of a class, worked out once per class.
-    pub shortages: &'a mut Shortages,
-    /// The jobs that this cycle looks at.
-    pub jobs: Vec<JobId>,
-    /// Reasons that were worked out in this cycle.
-    pub alike: FxHashMap<Alike, Arc<[Reason]>>,
+    pub shortages: FxHashMap<ClassId, Arc<Shortage>>,
 }
 
 /// What was decided for a job: all of it or nothing.
@@ -75,8 +69,8 @@ struct Line {
 }
 
 impl Cycle<'_> {
-    /// Runs the configured actions.
-    pub(crate) fn run(&mut self) {
+    /// Runs the configured actions; calls `stage` after each.
+    pub(crate) fn run(&mut self, stage: &mut dyn FnMut(&str)) {
         for action in &self.conf.actions {
             match action.as_str() {
                 "enqueue" => self.enqueue(),
@@ -84,6 +78,7 @@ impl Cycle<'_> {
                 "backfill" => self.backfill(),
                 _ => {}
             }
+            stage(action);
         }
     }
 
@@ -91,7 +86,7 @@ impl Cycle<'_> {
     /// needs that we do not know are never in line.
     fn line(&self, wanted: impl Fn(JobId) -> bool) -> Line {
         let mut jobs: FxHashMap<QueueId, Heap<JobId>> = FxHashMap::default();
-        for &job in &self.jobs {
+        for job in self.state.model.jobs.ids() {
             let record = &self.state.model.jobs[job];
             let late = record.retry_at_ms > self.now_ms;
             let served = !late
@@ -184,7 +179,10 @@ impl Cycle<'_> {
     fn note_failure(&mut self, attempt: &mut Attempt, class: ClassId) {
         if !attempt.failed.contains(&class) {
             attempt.failed.push(class);
-            self.shortages.note(self.state, self.hooks, class);
+            let (state, hooks) = (&*self.state, self.hooks);
+            self.shortages
+                .entry(class)
+                .or_insert_with(|| Arc::new(Shortage::of(state, hooks, class)));
         }
     }
 

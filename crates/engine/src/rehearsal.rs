@@ -114,15 +114,6 @@ impl Rehearsal {
                 };
                 self.apply(Event::Pod(running));
             }
-            for claim in transaction.pipelined.iter().filter(|claim| claim.nominated) {
-                let Some(pod) = self.pods.get(&claim.pod) else { continue };
-                let nominated = Some(claim.node.clone());
-                let pod = PodFacts {
-                    nominated,
-                    ..pod.clone()
-                };
-                self.apply(Event::Pod(pod));
-            }
             for eviction in &transaction.evictions {
                 self.apply(Event::PodGone {
                     key: eviction.pod.clone(),
@@ -180,7 +171,7 @@ impl Rehearsal {
         }
         for waiting in plan.waiting.iter() {
             let group = report.pod_groups.entry(waiting.pod_group.clone()).or_default();
-            group.reasons = waiting.reasons.to_vec();
+            group.reasons.clone_from(&waiting.reasons);
         }
         report.queues = plan
             .queues
@@ -188,8 +179,7 @@ impl Rehearsal {
             .map(|queue| {
                 let state = QueueReport {
                     allocated: list(&queue.allocated),
-                    deserved: list(&queue.deserved),
-                    share: queue.share,
+                    ..QueueReport::default()
                 };
                 (queue.name.clone(), state)
             })

@@ -231,6 +231,9 @@ pub struct PodCondition {
     /// Why, in one word.
     #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub reason: String,
+    /// Why, in one sentence.
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
+    pub message: String,
     /// When it changed.
     #[serde(skip_serializing_if = "unset")]
     pub last_transition_time: Option<Time>,

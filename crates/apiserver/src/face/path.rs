@@ -14,6 +14,8 @@ pub(crate) enum Route<'a> {
     Ready,
     /// `/version`.
     Version,
+    /// `/metrics`.
+    Metrics,
     /// `/`: the list of paths.
     Root,
     /// `/api`.
@@ -60,6 +62,7 @@ pub(crate) fn parse(path: &str) -> ApiResult<Route<'_>> {
         "healthz" | "livez" => Route::Health,
         "readyz" => Route::Ready,
         "version" => Route::Version,
+        "metrics" => Route::Metrics,
         "openapi" => match trimmed.strip_prefix("openapi/v3") {
             Some("") => Route::OpenApiIndex,
             Some(rest) => rest.strip_prefix('/').map_or(Route::Unknown, Route::OpenApi),

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode};
 use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
@@ -82,6 +83,12 @@ fn random_uid() -> String {
     parts.join("-")
 }
 
+/// A page that somebody else in this process writes: its content type, and how to get it.
+struct Page {
+    content_type: &'static str,
+    write: Box<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>,
+}
+
 /// The HTTP face over a store. Cheap to clone; all clones are one server.
 #[derive(Clone)]
 pub struct Server {
@@ -102,6 +109,8 @@ pub(crate) struct Inner {
     pub(crate) gate: Arc<tokio::sync::RwLock<()>>,
     /// Held while an eviction is weighed and done.
     pub(crate) evictions: tokio::sync::Mutex<()>,
+    /// What `/metrics` answers.
+    metrics: OnceLock<Page>,
     /// Turns true when the server goes down: watches end.
     pub(crate) closing: watch::Sender<bool>,
     /// Rings when the table of kinds changes.
@@ -130,6 +139,7 @@ impl Server {
                 pages: Pages::default(),
                 gate: Arc::default(),
                 evictions: tokio::sync::Mutex::default(),
+                metrics: OnceLock::new(),
                 closing: watch::Sender::new(false),
                 kinds_changed: watch::Sender::new(()),
             }),
@@ -183,6 +193,24 @@ impl Server {
     /// Ends all watches, so that connections can be closed in order. The store stays open.
     pub fn close(&self) {
         self.inner.closing.send_replace(true);
+    }
+
+    /// Serves `/metrics` from now on, to whoever may use the API. Only the first call counts.
+    pub fn set_metrics(
+        &self,
+        content_type: &'static str,
+        write: impl Fn() -> BoxFuture<'static, String> + Send + Sync + 'static,
+    ) {
+        let write = Box::new(write);
+        let _ = self.inner.metrics.set(Page { content_type, write });
+    }
+
+    async fn metrics(&self) -> ApiResult<Response<Body>> {
+        let page = self.inner.metrics.get().ok_or_else(ApiError::no_resource)?;
+        let mut response = Response::new(Body::from((page.write)().await));
+        let value = http::HeaderValue::from_static(page.content_type);
+        response.headers_mut().insert(http::header::CONTENT_TYPE, value);
+        Ok(response)
     }
 
     /// The time of the server's clock.
@@ -250,6 +278,10 @@ impl Server {
         };
         let path = match route {
             Route::Resource(path) => path,
+            Route::Metrics => {
+                read()?;
+                return self.metrics().await;
+            }
             other => {
                 read()?;
                 return overview(&registry, &other, &parts);
@@ -304,7 +336,7 @@ fn overview(registry: &Registry, route: &Route<'_>, parts: &http::request::Parts
         Route::GroupVersion { group, version } => discovery::group_version(registry, group, version),
         Route::OpenApiIndex => Ok(openapi::index(registry)),
         Route::OpenApi(path) => openapi::document(registry, path),
-        Route::Health | Route::Ready | Route::Version | Route::Resource(_) | Route::Unknown => {
+        Route::Health | Route::Ready | Route::Version | Route::Metrics | Route::Resource(_) | Route::Unknown => {
             Err(ApiError::no_resource())
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! Write-through means that the next decision sees what we just did, without waiting for the watch; resource
 //! versions decide which of two reports is newer, and tombstones keep a late answer from reviving a deleted object.
+//! What only an answer has told of is marked: if a whole report of the watch does not name it, it is gone.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +13,22 @@ use super::feed::ObjectKey;
 /// Tombstones kept at most; beyond it the oldest half goes (by then every answer in flight has long arrived).
 const TOMBSTONES_MAX: usize = 20_000;
 
+/// Who told of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The watch.
+    Watch,
+    /// The answer to a write of ours.
+    Answer,
+}
+
 /// Objects of one kind by key.
 #[derive(Debug)]
 pub struct Cache<K> {
     /// Boxed, for a half-full node of the tree would waste much with large objects.
     objects: BTreeMap<ObjectKey, Box<K>>,
+    /// Objects that the watch has never shown, with their uid.
+    unseen: BTreeMap<ObjectKey, String>,
     /// uid of a deleted incarnation → order of its deletion.
     buried: BTreeMap<String, u64>,
     burials: u64,
@@ -26,6 +38,7 @@ impl<K> Default for Cache<K> {
     fn default() -> Self {
         Self {
             objects: BTreeMap::new(),
+            unseen: BTreeMap::new(),
             buried: BTreeMap::new(),
             burials: 0,
         }
@@ -39,12 +52,15 @@ fn revision(object: &impl ResourceExt) -> Option<u64> {
 
 impl<K: Resource> Cache<K> {
     /// Takes in `object` unless something newer is known; says whether it did.
-    pub fn upsert(&mut self, object: K) -> bool {
+    pub fn upsert(&mut self, object: K, origin: Origin) -> bool {
         let uid = object.uid().unwrap_or_default();
         if self.buried.contains_key(&uid) {
             return false;
         }
         let key = ObjectKey::of(&object);
+        if origin == Origin::Watch {
+            self.unseen.remove(&key);
+        }
         let outdated = self
             .objects
             .get(&key)
@@ -55,24 +71,38 @@ impl<K: Resource> Cache<K> {
         if outdated {
             return false;
         }
+        let same = self
+            .objects
+            .get(&key)
+            .is_some_and(|known| known.uid().unwrap_or_default() == uid);
+        if origin == Origin::Answer && !same {
+            self.unseen.insert(key.clone(), uid);
+        }
         self.objects.insert(key, Box::new(object));
         true
     }
 
+    /// The objects that the watch has never shown, with their uids. Asked right after a whole report of the watch, these
+    /// came and went unseen, or are so new that the watch is still to show them: both ways they may be forgotten.
+    pub fn take_unseen(&mut self) -> Vec<(ObjectKey, String)> {
+        std::mem::take(&mut self.unseen).into_iter().collect()
+    }
+
     /// Forgets incarnation `uid` of `key`; returns what was known of it.
-    pub fn remove(&mut self, key: &ObjectKey, uid: &str) -> Option<K> {
-        self.bury(uid);
+    pub fn forget(&mut self, key: &ObjectKey, uid: &str) -> Option<K> {
         if self
             .objects
             .get(key)
             .is_some_and(|known| known.uid().as_deref().unwrap_or_default() == uid)
         {
+            self.unseen.remove(key);
             return self.objects.remove(key).map(|object| *object);
         }
         None
     }
 
-    fn bury(&mut self, uid: &str) {
+    /// Incarnation `uid` is gone for good: late reports of it do not count.
+    pub fn bury(&mut self, uid: &str) {
         self.burials += 1;
         self.buried.insert(uid.to_owned(), self.burials);
         if self.buried.len() > TOMBSTONES_MAX {
@@ -110,7 +140,7 @@ mod tests {
         map
     }
 
-    /// `+uid@rev` upserts, `-uid` removes; expected: `uid@rev` that is known at the end, or nothing.
+    /// `+uid@rev` upserts from the watch, `*uid@rev` from an answer, `-uid` removes, `whole` ends a whole report; expected: `uid@rev` that is known at the end, or nothing.
     fn check(script: &str, expected: Option<&str>) {
         let mut cache = Cache::default();
         let key = ObjectKey {
@@ -119,9 +149,16 @@ mod tests {
         };
         for word in script.split_whitespace() {
             if let Some((uid, revision)) = word.strip_prefix('+').and_then(|w| w.split_once('@')) {
-                cache.upsert(object(uid, revision));
+                cache.upsert(object(uid, revision), Origin::Watch);
+            } else if let Some((uid, revision)) = word.strip_prefix('*').and_then(|w| w.split_once('@')) {
+                cache.upsert(object(uid, revision), Origin::Answer);
+            } else if word == "whole" {
+                for (key, uid) in cache.take_unseen() {
+                    cache.forget(&key, &uid);
+                }
             } else if let Some(uid) = word.strip_prefix('-') {
-                cache.remove(&key, uid);
+                cache.bury(uid);
+                cache.forget(&key, uid);
             } else {
                 panic!("unknown word {word}");
             }
@@ -148,14 +185,19 @@ mod tests {
     }
 
     #[test]
+    fn what_the_watch_never_showed_is_gone_after_a_whole_report() {
+        check("*u@5 whole", None);
+        check("*u@5 +u@5 whole", Some("u@5"));
+        check("+u@5 *u@6 whole", Some("u@6"));
+        check("+u@5 *v@9 whole", None); // made anew, and gone again unseen
+        check("*u@5 whole +u@5", Some("u@5")); // only late: nothing was buried
+    }
+
+    #[test]
     fn tombstones_are_bounded() {
         let mut cache: Cache<ConfigMap> = Cache::default();
-        let key = ObjectKey {
-            namespace: String::new(),
-            name: "a".into(),
-        };
         for i in 0..3 * TOMBSTONES_MAX {
-            cache.remove(&key, &i.to_string());
+            cache.bury(&i.to_string());
         }
         assert!(cache.buried.len() <= TOMBSTONES_MAX);
     }

@@ -13,19 +13,14 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::{Client, ResourceExt};
 use serde::de::DeserializeOwned;
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 
 use self::agenda::Agenda;
 use self::world::{Work, World};
-use super::PartFailed;
+use super::cache::Origin;
 use super::executor::{ExecuteError, Executor, Written};
-use super::feed::{self, FeedEvent};
+use super::feed::FeedEvent;
+use super::frame::{Frame, PartFailed};
 
-/// News that may wait between the watches and the loop.
-const NEWS_MAX: usize = 8_192;
-/// News taken in before work is handed out at most.
-const NEWS_PER_ROUND_MAX: usize = 50_000;
 /// Work items under way at the same time.
 const UNDER_WAY_MAX: usize = 32;
 /// Counters change with every pod; people need them a few times a second.
@@ -46,69 +41,45 @@ enum News {
     },
 }
 
-/// Which kinds have been listed once.
-#[derive(Default)]
-struct Synced {
-    jobs: bool,
-    pods: bool,
-    groups: bool,
-    queues: bool,
-    priorities: bool,
-}
-
-impl Synced {
-    fn all(&self) -> bool {
-        self.jobs && self.pods && self.groups && self.queues && self.priorities
-    }
-}
-
 /// Controls until the task is dropped; returns only if a part of it failed.
 pub async fn run(client: Client, schedulers: BTreeSet<String>) -> Result<(), PartFailed> {
-    let (sink, mut news) = mpsc::channel(NEWS_MAX);
-    let mut tasks = JoinSet::new();
-    feed::follow(&mut tasks, &client, &sink, News::Job);
-    feed::follow(&mut tasks, &client, &sink, News::Pod);
-    feed::follow(&mut tasks, &client, &sink, News::PodGroup);
-    feed::follow(&mut tasks, &client, &sink, News::Queue);
-    feed::follow(&mut tasks, &client, &sink, News::PriorityClass);
+    let mut frame = Frame::default();
+    frame.follow(&client, News::Job);
+    frame.follow(&client, News::Pod);
+    frame.follow(&client, News::PodGroup);
+    frame.follow(&client, News::Queue);
+    frame.follow(&client, News::PriorityClass);
     let mut controllers = Controllers {
         world: World::new(schedulers),
         agenda: Agenda::default(),
-        synced: Synced::default(),
         executor: Executor::new(client, "vc-controller-manager"),
-        sink,
         under_way: 0,
     };
     controllers.agenda.ask(Work::StandardQueues, Timestamp::UNIX_EPOCH);
     loop {
-        let first = tokio::time::timeout(controllers.patience(), news.recv()).await;
-        if let Ok(Some(first)) = first {
-            controllers.take_in(first);
+        let patience = if frame.is_complete() {
+            controllers.patience()
+        } else {
+            IDLE_MAX // only news can bring us on
+        };
+        frame.gather(patience, |news| controllers.take_in(news)).await?;
+        if frame.is_complete() {
+            controllers.hand_out(&mut frame);
         }
-        for _ in 0..NEWS_PER_ROUND_MAX {
-            let Ok(more) = news.try_recv() else { break };
-            controllers.take_in(more);
-        }
-        if controllers.synced.all() {
-            controllers.hand_out(&mut tasks);
-        }
-        super::reap(&mut tasks)?;
     }
 }
 
 struct Controllers {
     world: World,
     agenda: Agenda<Work>,
-    synced: Synced,
     executor: Executor,
-    sink: mpsc::Sender<News>,
     under_way: usize,
 }
 
 impl Controllers {
     /// How long the loop may sleep.
     fn patience(&self) -> Duration {
-        if self.under_way >= UNDER_WAY_MAX || !self.synced.all() {
+        if self.under_way >= UNDER_WAY_MAX {
             return IDLE_MAX; // only news can bring us on
         }
         let due = self.agenda.next_due().map(|at| at.duration_since(Timestamp::now()));
@@ -120,7 +91,7 @@ impl Controllers {
     fn take_in(&mut self, news: News) {
         let world = &mut self.world;
         let work = match news {
-            News::Job(FeedEvent::Upsert(job)) => world.upsert_job(*job),
+            News::Job(FeedEvent::Upsert(job)) => world.upsert_job(*job, Origin::Watch),
             News::Job(FeedEvent::Delete { key, uid }) => {
                 let work = world.remove_job(&key, &uid);
                 if world.job_view(&key).is_none() {
@@ -128,24 +99,25 @@ impl Controllers {
                 }
                 work
             }
-            News::Pod(FeedEvent::Upsert(pod)) => world.upsert_pod(*pod),
+            News::Pod(FeedEvent::Upsert(pod)) => world.upsert_pod(*pod, Origin::Watch),
             News::Pod(FeedEvent::Delete { key, uid }) => world.remove_pod(&key, &uid),
-            News::PodGroup(FeedEvent::Upsert(group)) => world.upsert_group(*group),
+            News::PodGroup(FeedEvent::Upsert(group)) => world.upsert_group(*group, Origin::Watch),
             News::PodGroup(FeedEvent::Delete { key, uid }) => world.remove_group(&key, &uid),
-            News::Queue(FeedEvent::Upsert(queue)) => world.upsert_queue(*queue),
+            News::Queue(FeedEvent::Upsert(queue)) => world.upsert_queue(*queue, Origin::Watch),
             News::Queue(FeedEvent::Delete { key, uid }) => world.remove_queue(&key, &uid),
             News::PriorityClass(event) => {
                 match event {
                     FeedEvent::Upsert(class) => world.set_priority(class.name_any(), class.value.unwrap_or_default()),
                     FeedEvent::Delete { key, .. } => world.remove_priority(&key.name),
-                    FeedEvent::Synced => self.synced.priorities = true,
+                    FeedEvent::Synced => {}
                 }
                 Vec::new()
             }
-            News::Job(FeedEvent::Synced) => synced(&mut self.synced.jobs),
-            News::Pod(FeedEvent::Synced) => synced(&mut self.synced.pods),
-            News::PodGroup(FeedEvent::Synced) => synced(&mut self.synced.groups),
-            News::Queue(FeedEvent::Synced) => synced(&mut self.synced.queues),
+            // What only our own writes have told of, and a whole report does not name, is gone.
+            News::Job(FeedEvent::Synced) => world.forget_unseen_jobs(),
+            News::Pod(FeedEvent::Synced) => world.forget_unseen_pods(),
+            News::PodGroup(FeedEvent::Synced) => world.forget_unseen_groups(),
+            News::Queue(FeedEvent::Synced) => world.forget_unseen_queues(),
             News::Done { work, written, failure } => return self.finish(work, written, failure.as_ref()),
         };
         self.ask(work);
@@ -163,7 +135,7 @@ impl Controllers {
     }
 
     /// Hands out what is due, as long as hands are free.
-    fn hand_out(&mut self, tasks: &mut JoinSet<()>) {
+    fn hand_out(&mut self, frame: &mut Frame<News>) {
         while self.under_way < UNDER_WAY_MAX {
             let now = Timestamp::now();
             let Some(work) = self.agenda.take(now) else { return };
@@ -176,11 +148,11 @@ impl Controllers {
                 continue;
             }
             self.under_way += 1;
-            let (executor, sink) = (self.executor.clone(), self.sink.clone());
-            tasks.spawn(async move {
+            let (executor, sink) = (self.executor.clone(), frame.sink());
+            frame.spawn(async move {
                 let (written, failure) = executor.run(outcome.changes).await;
                 // The loop is gone only when the whole system stops.
-                let _ = sink.send(News::Done { work, written, failure }).await;
+                let _alive = sink.send(News::Done { work, written, failure }).await;
             });
         }
     }
@@ -225,19 +197,14 @@ impl Controllers {
     fn learn(&mut self, written: &Written) -> Vec<Work> {
         let world = &mut self.world;
         match written.target.kind.as_str() {
-            "Job" => parse(written).map(|job| world.upsert_job(job)),
-            "Pod" => parse(written).map(|pod| world.upsert_pod(pod)),
-            "PodGroup" => parse(written).map(|group| world.upsert_group(group)),
-            "Queue" => parse(written).map(|queue| world.upsert_queue(queue)),
+            "Job" => parse(written).map(|job| world.upsert_job(job, Origin::Answer)),
+            "Pod" => parse(written).map(|pod| world.upsert_pod(pod, Origin::Answer)),
+            "PodGroup" => parse(written).map(|group| world.upsert_group(group, Origin::Answer)),
+            "Queue" => parse(written).map(|queue| world.upsert_queue(queue, Origin::Answer)),
             _ => None,
         }
         .unwrap_or_default()
     }
-}
-
-fn synced(flag: &mut bool) -> Vec<Work> {
-    *flag = true;
-    Vec::new()
 }
 
 /// The answer as an object; an answer of another form teaches nothing, and the watch will bring the object.

@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 
 /// Writes of one list of changes that are under way at the same time.
 const IN_FLIGHT_MAX: usize = 64;
+const MERGE: &str = "application/merge-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 /// Why a change was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +75,7 @@ fn manner(change: &Change) -> Manner {
     match change {
         Change::Create { .. } => Manner::Create,
         Change::Delete { .. } => Manner::Delete,
-        Change::Patch { .. } | Change::Event { .. } => Manner::Alone,
+        Change::Patch { .. } | Change::Strategic { .. } | Change::Event { .. } => Manner::Alone,
     }
 }
 
@@ -139,9 +141,18 @@ impl Executor {
             } => {
                 let path = object_path(target, subresource.as_deref());
                 let body = with_preconditions(merge.clone(), uid.as_deref(), resource_version.as_deref());
-                let answer = self
-                    .send(Method::PATCH, &path, target, "application/merge-patch+json", &body)
-                    .await;
+                let answer = self.send(Method::PATCH, &path, target, MERGE, &body).await;
+                gone_is_done(answer, target)
+            }
+            Change::Strategic {
+                target,
+                subresource,
+                uid,
+                patch,
+            } => {
+                let path = object_path(target, subresource.as_deref());
+                let body = with_preconditions(patch.clone(), Some(uid), None);
+                let answer = self.send(Method::PATCH, &path, target, STRATEGIC, &body).await;
                 gone_is_done(answer, target)
             }
             Change::Delete { target, uid } => {
@@ -260,9 +271,7 @@ impl Executor {
             .unwrap_or(1)
             .saturating_add(1);
         let patch = json!({"count": count, "lastTimestamp": now});
-        let answer = self
-            .send(Method::PATCH, &path, target, "application/merge-patch+json", &patch)
-            .await?;
+        let answer = self.send(Method::PATCH, &path, target, MERGE, &patch).await?;
         gone_is_done(Ok(answer), target).map(|_| ())
     }
 }

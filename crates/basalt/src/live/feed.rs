@@ -12,9 +12,8 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 
+use super::frame::Sink;
 use super::lenient::Lenient;
 
 /// Which object: namespace (empty for cluster-scoped), name.
@@ -142,22 +141,15 @@ impl Tracker {
     }
 }
 
-/// Follows all objects of a kind, as one of `tasks`; `wrap` says what they are to the receiver of `sink`.
-pub fn follow<K, M>(tasks: &mut JoinSet<()>, client: &Client, sink: &mpsc::Sender<M>, wrap: fn(FeedEvent<K>) -> M)
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
-    M: Send + 'static,
-{
-    tasks.spawn(run(Api::all(client.clone()), sink.clone(), wrap));
-}
-
-/// Watches `api` for ever and sends every change through `wrap` into `sink`; ends when the receiver is gone.
-async fn run<K, M>(api: Api<Lenient<K>>, sink: mpsc::Sender<M>, wrap: fn(FeedEvent<K>) -> M)
+/// Watches a kind for ever and sends every change through `wrap` into `sink`, as watch `number`; ends when the receiver
+/// is gone.
+pub(super) async fn run<K, M>(client: Client, sink: Sink<M>, number: usize, wrap: fn(FeedEvent<K>) -> M)
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
     M: Send + 'static,
 {
     let mut tracker = Tracker::new();
+    let api: Api<Lenient<K>> = Api::all(client);
     let mut stream = watcher::watcher(api, watcher::Config::default())
         .default_backoff()
         .boxed();
@@ -170,7 +162,12 @@ where
             }
         };
         for event in tracker.translate(event) {
-            if sink.send(wrap(event)).await.is_err() {
+            let alive = if matches!(event, FeedEvent::Synced) {
+                sink.send_complete(wrap(event), number).await
+            } else {
+                sink.send(wrap(event)).await
+            };
+            if !alive {
                 return;
             }
         }

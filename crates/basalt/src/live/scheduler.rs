@@ -1,172 +1,302 @@
 //! The live scheduler: watches feed the engine, a change wakes a cycle, the plan is carried out.
 
+mod conf;
+mod evict;
+mod face;
+mod metrics;
+mod mirror;
 mod narrate;
+mod reborn;
+mod recheck;
+mod short;
+mod work;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use basalt_api::podgroup::PodGroup;
 use basalt_api::queue::Queue;
 use basalt_api::slim;
-use basalt_controllers::Target;
+use basalt_controllers::{EventType, Target};
 use basalt_engine::facts::{Event, NodeFacts, PodFacts, PodGroupFacts, PriorityClassFacts, QueueFacts};
-use basalt_engine::plan::{Bind, Plan, Transaction};
+use basalt_engine::plan::{Eviction, Plan, Transaction};
 use basalt_engine::{Conf, Engine, Options as EngineOptions};
 use jiff::Timestamp;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::Client;
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::sync::oneshot;
 
-use super::binder::Binder;
+pub use self::conf::{ConfSource, ConfTrouble};
+pub use self::face::{CONTENT_TYPE, Face};
+pub use self::metrics::Metrics;
+
+use self::evict::{Evictor, Fate};
+use self::metrics::Numbers;
+use self::mirror::{Look, Mirror};
+use self::narrate::{Narrator, Nominations, Outlets, PodConditions, QueueStatuses};
+use self::reborn::Reborn;
+use self::short::ShortGangs;
+use super::binder::{Binder, Failed};
 use super::executor::Executor;
-use super::feed::{self, FeedEvent, ObjectKey};
-use narrate::{Narrator, Outlets};
+use super::feed::{FeedEvent, ObjectKey};
+use super::frame::{Frame, Sink};
 
-/// News that may wait between the watches and the loop.
-const NEWS_MAX: usize = 8_192;
-/// News taken in before a cycle at most, so that a storm cannot starve scheduling.
-const NEWS_PER_CYCLE_MAX: usize = 50_000;
-/// Queues' numbers and reasons change with every cycle; people need them a few times a second.
-const NUMBERS_PAUSE: Duration = Duration::from_millis(200);
+/// After a cycle the next one waits as long as it took, but no longer than this: in a storm of news half of the time is
+/// left to others, and a quiet cluster is served at once.
+const BREATH_MAX: Duration = Duration::from_millis(50);
+/// The shortest sleep that is worth it.
+const NAP_MIN: Duration = Duration::from_millis(5);
 
 /// How the scheduler runs.
 #[derive(Debug, Clone)]
 pub struct SchedulerOptions {
     /// Volcano's configuration.
-    pub conf: Conf,
+    pub conf: ConfSource,
+    /// The configuration if there is no file.
+    pub built_in: fn() -> Conf,
     /// Names of schedulers that are ours, and limits.
     pub engine: EngineOptions,
     /// The longest time between two cycles, with or without news.
     pub period_max: Duration,
+    /// How long a gang of which only a part could be bound may take to become whole.
+    pub gang_grace: Duration,
+    /// How often the auditor looks; zero: never.
+    pub audit_every: Duration,
     /// Breaks ties; the same seed gives the same plan.
     pub seed: u64,
 }
 
+impl Default for SchedulerOptions {
+    fn default() -> Self {
+        Self {
+            conf: ConfSource::default(),
+            built_in: Conf::embedded,
+            engine: EngineOptions::default(),
+            period_max: Duration::from_secs(1),
+            gang_grace: Duration::from_secs(10),
+            audit_every: Duration::from_secs(30),
+            seed: 0,
+        }
+    }
+}
+
+/// What the loop hears.
 enum News {
     Node(FeedEvent<slim::Node>),
     Pod(FeedEvent<slim::Pod>),
     PodGroup(FeedEvent<PodGroup>),
     Queue(FeedEvent<Queue>),
     PriorityClass(FeedEvent<PriorityClass>),
-    NotBound(Vec<Bind>),
+    /// Binds were answered.
+    Bound(Box<Transaction>, Vec<Failed>),
+    /// An eviction was answered.
+    Evicted(Box<Eviction>, Fate),
+    /// A status was refused for good.
     NotWritten(Target),
+    /// The configuration file changed.
+    Conf(Result<Conf, ConfTrouble>),
+    /// The auditor has looked.
+    Audited(Look),
+    /// Somebody asks for metrics.
+    Numbers(oneshot::Sender<Numbers>),
 }
 
-/// The kinds that must have been listed once before anything is decided.
-#[derive(Default)]
-struct Synced {
-    nodes: bool,
-    pods: bool,
-    pod_groups: bool,
-    queues: bool,
-    priority_classes: bool,
-}
-
-impl Synced {
-    fn all(&self) -> bool {
-        self.nodes && self.pods && self.pod_groups && self.queues && self.priority_classes
-    }
-}
-
-/// Reads a configuration, or takes the built-in one; what it does not understand is said in the log.
-pub fn configuration(text: Option<&str>) -> Result<Conf, basalt_engine::ConfError> {
-    let conf = text.map_or_else(|| Ok(Conf::embedded()), Conf::parse)?;
-    // The built-in one names what is still to come on purpose: no news for its user.
-    if text.is_some() {
-        conf.warnings
-            .iter()
-            .for_each(|warning| tracing::warn!("scheduler configuration: {warning}"));
-    }
-    Ok(conf)
-}
-
-/// Schedules until the task is dropped; returns only on a failure at the start.
-pub async fn run(client: Client, options: SchedulerOptions) -> anyhow::Result<()> {
-    let binder = Binder::connect(client.clone()).await?;
-    let executor = Executor::new(client.clone(), "volcano");
-    let (sink, mut news) = mpsc::channel(NEWS_MAX);
-    let mut tasks = JoinSet::new();
-    feed::follow(&mut tasks, &client, &sink, News::Node);
-    feed::follow(&mut tasks, &client, &sink, News::Pod);
-    feed::follow(&mut tasks, &client, &sink, News::PodGroup);
-    feed::follow(&mut tasks, &client, &sink, News::Queue);
-    feed::follow(&mut tasks, &client, &sink, News::PriorityClass);
-    let outlets = Outlets::default();
-    let lost = |sink: mpsc::Sender<News>| {
-        move |target| {
-            // A full channel means that news is coming anyway; the next of this group shows what stands.
-            let _ = sink.try_send(News::NotWritten(target));
-        }
-    };
-    tasks.spawn(
-        outlets
-            .groups
-            .clone()
-            .run(executor.clone(), Duration::ZERO, lost(sink.clone())),
-    );
-    tasks.spawn(outlets.queues.clone().run(executor.clone(), NUMBERS_PAUSE, drop));
-    tasks.spawn(outlets.events.clone().run(executor, NUMBERS_PAUSE, drop));
-
-    let mut scheduler = Scheduler {
-        engine: Engine::new(options.conf, options.engine),
-        synced: Synced::default(),
-        narrator: Narrator::new(outlets),
-        binder,
-        sink,
-        seed: options.seed,
-    };
-    loop {
-        let first = tokio::time::timeout(options.period_max, news.recv()).await;
-        if let Ok(Some(first)) = first {
-            scheduler.take_in(first);
-        }
-        for _ in 0..NEWS_PER_CYCLE_MAX {
-            let Ok(more) = news.try_recv() else { break };
-            scheduler.take_in(more);
-        }
-        if scheduler.synced.all() {
-            scheduler.cycle(&mut tasks);
-        }
-        super::reap(&mut tasks)?;
-    }
-}
-
-struct Scheduler {
-    engine: Engine,
-    synced: Synced,
-    narrator: Narrator,
-    binder: Binder,
-    sink: mpsc::Sender<News>,
-    seed: u64,
+/// A scheduler that has not begun yet.
+pub struct Scheduler {
+    client: Client,
+    options: SchedulerOptions,
+    conf: Conf,
+    conf_text: String,
+    frame: Frame<News>,
+    metrics: Arc<Metrics>,
 }
 
 impl Scheduler {
+    /// Reads the configuration.
+    pub fn new(client: Client, options: SchedulerOptions) -> Result<Self, ConfTrouble> {
+        let (conf, conf_text) = options.conf.load(options.built_in)?;
+        let metrics = Arc::new(Metrics::default());
+        announce(&conf, &metrics);
+        Ok(Self {
+            client,
+            options,
+            conf,
+            conf_text,
+            frame: Frame::default(),
+            metrics,
+        })
+    }
+
+    /// A handle for health and metrics.
+    pub fn face(&self) -> Face {
+        Face {
+            metrics: Arc::clone(&self.metrics),
+            sink: self.frame.sink(),
+        }
+    }
+
+    /// Schedules until the task is dropped; returns only if a part of it failed.
+    pub async fn run(self) -> anyhow::Result<()> {
+        let Self {
+            client,
+            options,
+            conf,
+            conf_text,
+            mut frame,
+            metrics,
+        } = self;
+        let binder = Binder::connect(client.clone()).await?;
+        let executor = Executor::new(client.clone(), "volcano");
+        frame.follow(&client, News::Node);
+        frame.follow(&client, News::Pod);
+        frame.follow(&client, News::PodGroup);
+        frame.follow(&client, News::Queue);
+        frame.follow(&client, News::PriorityClass);
+        let outlets = Outlets::default();
+        open(&outlets, &executor, &mut frame);
+        frame.spawn(options.conf.clone().follow(conf_text, frame.sink()));
+        let mut at_work = Loop {
+            engine: Engine::new(conf, options.engine),
+            plan: Plan::default(),
+            narrator: Narrator::new(outlets.clone()),
+            queues: QueueStatuses::new(outlets.queues.clone()),
+            pods: PodConditions::new(outlets.clone()),
+            nominations: Nominations::new(outlets.nominations.clone()),
+            outlets,
+            mirror: Mirror::new(options.audit_every),
+            evictor: Evictor::default(),
+            short: ShortGangs::new(options.gang_grace),
+            reborn: Reborn::default(),
+            binder,
+            executor,
+            sink: frame.sink(),
+            metrics,
+            seed: options.seed,
+            period_max: options.period_max,
+            last_cycle: (Instant::now(), Duration::ZERO),
+        };
+        loop {
+            frame.gather(at_work.patience(), |news| at_work.take_in(news)).await?;
+            if !frame.is_complete() {
+                continue; // a half-filled cache decides nothing
+            }
+            at_work.breathe(&mut frame).await?;
+            at_work.cycle(&mut frame);
+        }
+    }
+}
+
+/// Lets the outlets flow.
+fn open(outlets: &Outlets, executor: &Executor, frame: &mut Frame<News>) {
+    let sink = frame.sink();
+    let lost = move |target| {
+        // A full channel means that news is coming anyway; the next of this group shows what stands.
+        let _handed_in = sink.try_send(News::NotWritten(target));
+    };
+    frame.spawn(outlets.groups.clone().run(executor.clone(), lost));
+    for outlet in [&outlets.queues, &outlets.pods, &outlets.nominations, &outlets.events] {
+        frame.spawn(outlet.clone().run(executor.clone(), drop));
+    }
+}
+
+/// Says what of a configuration is not understood.
+fn announce(conf: &Conf, metrics: &Metrics) {
+    for warning in &conf.warnings {
+        tracing::warn!("scheduler configuration: {warning}");
+    }
+    metrics.conf_good.set(1);
+    metrics
+        .conf_warnings
+        .set(i64::try_from(conf.warnings.len()).unwrap_or(i64::MAX));
+}
+
+/// The scheduler at work.
+struct Loop {
+    engine: Engine,
+    /// The last cycle's lists of queues and of what waits.
+    plan: Plan,
+    narrator: Narrator,
+    queues: QueueStatuses,
+    pods: PodConditions,
+    nominations: Nominations,
+    outlets: Outlets,
+    mirror: Mirror,
+    evictor: Evictor,
+    short: ShortGangs,
+    reborn: Reborn,
+    binder: Binder,
+    executor: Executor,
+    sink: Sink<News>,
+    metrics: Arc<Metrics>,
+    seed: u64,
+    period_max: Duration,
+    /// When the last cycle ended, and how long it took.
+    last_cycle: (Instant, Duration),
+}
+
+impl Loop {
+    /// How long the loop may sleep without news.
+    fn patience(&self) -> Duration {
+        let now = Timestamp::now();
+        let wake = self
+            .engine
+            .next_wake()
+            .and_then(|ms| Timestamp::from_millisecond(ms).ok());
+        let due = [
+            wake,
+            self.short.next_deadline(),
+            self.pods.next_due(),
+            self.narrator.next_due(),
+        ];
+        let waits = due.into_iter().flatten().map(|at| at.duration_since(now));
+        let next = waits
+            .min()
+            .and_then(|wait| Duration::try_from(wait.max(jiff::SignedDuration::ZERO)).ok());
+        next.unwrap_or(self.period_max).clamp(NAP_MIN, self.period_max)
+    }
+
+    /// Where cycles take long and news keep coming, lets some more come before the next one.
+    async fn breathe(&mut self, frame: &mut Frame<News>) -> Result<(), super::frame::PartFailed> {
+        let (ended, took) = self.last_cycle;
+        let rest = (ended + took.min(BREATH_MAX)).saturating_duration_since(Instant::now());
+        if rest >= NAP_MIN && self.engine.needs_cycle() {
+            tokio::time::sleep(rest).await;
+            frame.gather(Duration::ZERO, |news| self.take_in(news)).await?;
+        }
+        Ok(())
+    }
+
     fn take_in(&mut self, news: News) {
         let event = match news {
-            News::Node(event) => translate(
-                event,
-                &mut self.synced.nodes,
-                |node: &slim::Node| Event::Node(NodeFacts::from(node)),
-                |key, uid| Event::NodeGone {
-                    name: key.name.into(),
-                    uid: Some(uid),
-                },
-            ),
-            News::Pod(event) => translate(
-                event,
-                &mut self.synced.pods,
-                |pod: &slim::Pod| Event::Pod(PodFacts::from(pod)),
-                |key, uid| Event::PodGone {
-                    key: key.to_string().into(),
-                    uid: Some(uid),
-                },
-            ),
-            News::PodGroup(event) => {
-                self.narrator.observe(&event);
+            News::Node(event) => {
+                self.mirror.node(&event);
+                self.node(event)
+            }
+            News::Pod(event) => {
+                self.mirror.pod(&event);
+                if let Some(since) = self.pods.observe(&event, Timestamp::now()) {
+                    self.metrics.task("Bound", since.elapsed());
+                }
+                if let FeedEvent::Upsert(pod) = &event {
+                    self.nominations.observe(&ObjectKey::of(&**pod).to_string(), pod);
+                }
                 translate(
                     event,
-                    &mut self.synced.pod_groups,
+                    |pod: &slim::Pod| Event::Pod(PodFacts::from(pod)),
+                    |key, uid| Event::PodGone {
+                        key: key.to_string().into(),
+                        uid: Some(uid),
+                    },
+                )
+            }
+            News::PodGroup(event) => {
+                self.mirror.group(&event);
+                self.narrator.observe(&event);
+                if let FeedEvent::Delete { key, .. } = &event {
+                    self.metrics.forget_group(&key.to_string());
+                }
+                translate(
+                    event,
                     |group: &PodGroup| Event::PodGroup(PodGroupFacts::from(group)),
                     |key, uid| Event::PodGroupGone {
                         key: key.to_string().into(),
@@ -174,34 +304,27 @@ impl Scheduler {
                     },
                 )
             }
-            News::Queue(event) => translate(
-                event,
-                &mut self.synced.queues,
-                |queue: &Queue| Event::Queue(QueueFacts::from(queue)),
-                |key, uid| Event::QueueGone {
-                    name: key.name.into(),
-                    uid: Some(uid),
-                },
-            ),
+            News::Queue(event) => {
+                self.queues.observe(&event);
+                translate(
+                    event,
+                    |queue: &Queue| Event::Queue(QueueFacts::from(queue)),
+                    |key, uid| Event::QueueGone {
+                        name: key.name.into(),
+                        uid: Some(uid),
+                    },
+                )
+            }
             News::PriorityClass(event) => translate(
                 event,
-                &mut self.synced.priority_classes,
                 |class: &PriorityClass| Event::PriorityClass(PriorityClassFacts::from(class)),
                 |key, uid| Event::PriorityClassGone {
                     name: key.name.into(),
                     uid: Some(uid),
                 },
             ),
-            News::NotWritten(target) => {
-                let key = format!("{}/{}", target.namespace, target.name);
-                self.narrator.unsaid(&key);
-                self.engine.phase_failed(&key);
-                None
-            }
-            News::NotBound(binds) => {
-                for bind in binds {
-                    self.engine.bind_failed(&bind.pod, &bind.uid);
-                }
+            other => {
+                self.answer(other);
                 None
             }
         };
@@ -210,51 +333,80 @@ impl Scheduler {
         }
     }
 
-    fn cycle(&mut self, tasks: &mut JoinSet<()>) {
-        let now = Timestamp::now();
-        let plan: Plan = self.engine.cycle(now.as_millisecond(), self.seed);
-        self.narrator.tell(&plan, now);
-        for transaction in plan.transactions {
-            if !transaction.binds.is_empty() {
-                tasks.spawn(carry_out(self.binder.clone(), transaction, self.sink.clone()));
+    fn node(&mut self, event: FeedEvent<slim::Node>) -> Option<Event> {
+        match event {
+            FeedEvent::Upsert(node) => self.reborn.comes(NodeFacts::from(&*node)).map(Event::Node),
+            FeedEvent::Delete { key, uid } => {
+                self.reborn.leaves(&self.engine, &key.name, Timestamp::now());
+                Some(Event::NodeGone {
+                    name: key.name.into(),
+                    uid: Some(uid.into()),
+                })
+            }
+            FeedEvent::Synced => None,
+        }
+    }
+
+    /// What others have to say: answers to our own doings, and questions.
+    fn answer(&mut self, news: News) {
+        match news {
+            News::Bound(transaction, failed) => self.bound(&transaction, &failed),
+            News::Evicted(eviction, fate) => self.evicted(&eviction, &fate),
+            News::NotWritten(target) => {
+                let key = format!("{}/{}", target.namespace, target.name);
+                self.narrator.unsaid(&key);
+                self.engine.phase_failed(&key);
+            }
+            News::Conf(conf) => self.reconfigure(conf),
+            News::Audited(look) => {
+                for finding in &look.findings {
+                    tracing::error!("the auditor found a broken promise: {finding}");
+                }
+                let count = i64::try_from(look.findings.len()).unwrap_or(i64::MAX);
+                self.metrics.audit_findings.set(count);
+                self.metrics.audits.inc();
+                self.mirror.end(look);
+            }
+            News::Numbers(answer) => {
+                let numbers = Numbers::of(&self.engine, &self.plan, self.outlets.backlog());
+                // Whoever asked may have gone away.
+                let _gone = answer.send(numbers);
+            }
+            _ => {}
+        }
+    }
+
+    /// Puts a new configuration in force; a bad one leaves the old one as it is.
+    fn reconfigure(&mut self, conf: Result<Conf, ConfTrouble>) {
+        let target = Target::new("scheduling.volcano.sh/v1beta1", "Queue", "", basalt_engine::model::ROOT);
+        match conf {
+            Ok(conf) => {
+                announce(&conf, &self.metrics);
+                self.metrics.reloaded("applied");
+                tracing::info!(actions = ?conf.actions, "a new scheduler configuration is in force");
+                self.engine.set_conf(conf);
+            }
+            Err(trouble) => {
+                let message = format!("{trouble}; the former configuration stays in force");
+                tracing::error!("{message}");
+                self.metrics.conf_good.set(0);
+                self.metrics.reloaded("refused");
+                self.outlets
+                    .event(target, "", "BadConfiguration", message, EventType::Warning);
             }
         }
     }
 }
 
-/// Binds, and reports back what certainly did not happen, so that the engine frees the places it holds for it. Where
-/// the outcome is unknown the places stay held until the watch shows it, or their time runs out.
-async fn carry_out(binder: Binder, transaction: Transaction, sink: mpsc::Sender<News>) {
-    let failed = binder.bind(&transaction).await;
-    let Some(first) = failed.first() else { return };
-    tracing::warn!(
-        pod = &*first.bind.pod,
-        why = first.why,
-        count = failed.len(),
-        "not bound"
-    );
-    let refused = failed
-        .into_iter()
-        .filter(|failure| failure.certain)
-        .map(|failure| failure.bind)
-        .collect();
-    // The loop is gone only when the whole system stops.
-    let _ = sink.send(News::NotBound(refused)).await;
-}
-
 /// Turns a watch event into the engine's.
 fn translate<K: kube::Resource>(
     event: FeedEvent<K>,
-    synced: &mut bool,
     upsert: impl Fn(&K) -> Event,
     gone: impl Fn(ObjectKey, Arc<str>) -> Event,
 ) -> Option<Event> {
     match event {
         FeedEvent::Upsert(object) => Some(upsert(&object)),
         FeedEvent::Delete { key, uid } => Some(gone(key, uid.into())),
-        FeedEvent::Synced => {
-            *synced = true;
-            None
-        }
+        FeedEvent::Synced => None,
     }
 }

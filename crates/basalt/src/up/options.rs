@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use basalt_node::fake::{NodeTemplate, Size};
 
 use super::system::SystemOptions;
+use crate::live::scheduler::ConfSource;
 
 /// Run the whole system on this machine: API server, scheduler, controllers, nodes.
 #[derive(Debug, clap::Args)]
@@ -41,9 +43,15 @@ pub struct UpOptions {
     /// A Node manifest that the fake nodes are made after, instead of the three flags above
     #[arg(long, value_name = "FILE", conflicts_with_all = ["node_cpu", "node_memory", "node_gpu"])]
     node_template: Option<PathBuf>,
-    /// Scheduler configuration in Volcano's form (volcano-scheduler.conf) [default: built in]
+    /// Scheduler configuration in Volcano's form (volcano-scheduler.conf), read again when it changes [default: built in]
     #[arg(long, value_name = "FILE")]
     conf: Option<PathBuf>,
+    /// Refuse a configuration that has keys or plugins that are not understood
+    #[arg(long, requires = "conf")]
+    strict_conf: bool,
+    /// Seconds between two looks of the auditor at what the scheduler did; 0 for none
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    audit_period: u64,
 }
 
 impl UpOptions {
@@ -60,7 +68,10 @@ impl UpOptions {
             Some(text) => NodeTemplate::from_yaml(&text, &size)?,
             None => NodeTemplate::of_size(&size),
         };
-        let conf = read(self.conf.as_deref(), "--conf")?;
+        let conf = ConfSource {
+            path: self.conf,
+            strict: self.strict_conf,
+        };
         let kubeconfig = self.kubeconfig.unwrap_or_else(|| data.join("kubeconfig"));
         Ok(SystemOptions {
             data,
@@ -69,6 +80,7 @@ impl UpOptions {
             nodes: self.nodes,
             template,
             conf,
+            audit_every: Duration::from_secs(self.audit_period),
         })
     }
 }

@@ -19,14 +19,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::definitions;
+use crate::live::controllers;
 use crate::live::executor::Executor;
-use crate::live::scheduler::SchedulerOptions;
-use crate::live::{controllers, scheduler};
+use crate::live::scheduler::{CONTENT_TYPE, ConfSource, Scheduler, SchedulerOptions};
 
 /// Schedulers whose pods are ours: Volcano's name, our own, and Kubernetes' default, for embedded there is no other.
 const SCHEDULERS: [&str; 3] = ["volcano", "basalt", "default-scheduler"];
-/// A cycle runs at least this often, with or without news.
-const CYCLE_PERIOD_MAX: Duration = Duration::from_secs(1);
 
 /// What a system is made of.
 #[derive(Debug, Clone)]
@@ -41,8 +39,10 @@ pub struct SystemOptions {
     pub nodes: u32,
     /// How they look.
     pub template: NodeTemplate,
-    /// Text of the scheduler's configuration; the built-in one if absent.
-    pub conf: Option<String>,
+    /// The scheduler's configuration.
+    pub conf: ConfSource,
+    /// How often the auditor looks over the scheduler's shoulder; zero: never.
+    pub audit_every: Duration,
 }
 
 impl SystemOptions {
@@ -56,7 +56,8 @@ impl SystemOptions {
             kubeconfig: data.join("kubeconfig"),
             nodes,
             template,
-            conf: None,
+            conf: ConfSource::default(),
+            audit_every: SchedulerOptions::default().audit_every,
         })
     }
 }
@@ -77,7 +78,18 @@ pub struct System {
 impl System {
     /// Starts everything; returns when the API answers and the nodes are there.
     pub async fn start(options: SystemOptions) -> anyhow::Result<Self> {
-        let conf = scheduler::configuration(options.conf.as_deref())?;
+        let schedulers: BTreeSet<String> = SCHEDULERS.iter().map(|&name| name.to_owned()).collect();
+        let scheduling = SchedulerOptions {
+            conf: options.conf.clone(),
+            engine: basalt_engine::Options {
+                scheduler_names: schedulers.iter().cloned().collect(),
+                ..basalt_engine::Options::embedded()
+            },
+            audit_every: options.audit_every,
+            ..SchedulerOptions::default()
+        };
+        // Read before anything is made: a bad file must leave no trace.
+        scheduling.conf.load(scheduling.built_in)?;
         // The store comes first: it holds the folder's lock, and refuses a folder that is not ours.
         let store = Store::open(store_options(Backend::Disk(options.data.clone())))
             .with_context(|| format!("data folder {}", options.data.display()))?;
@@ -129,31 +141,28 @@ impl System {
             ending,
             workers,
         };
-        system.start_loops(conf, &report);
+        system.start_loops(scheduling, schedulers, &report)?;
         let made = fake::create_nodes(system.inside_client(), system.options.nodes, &system.options.template).await?;
         tracing::info!(created = made.created, kept = made.kept, "fake nodes");
         pki.write_kubeconfig(&system.options.kubeconfig, &system.url)?;
         Ok(system)
     }
 
-    fn start_loops(&mut self, conf: basalt_engine::Conf, report: &mpsc::Sender<anyhow::Error>) {
-        let schedulers: BTreeSet<String> = SCHEDULERS.iter().map(|&name| name.to_owned()).collect();
-        let options = SchedulerOptions {
-            conf,
-            engine: basalt_engine::Options {
-                scheduler_names: schedulers.iter().cloned().collect(),
-                ..basalt_engine::Options::embedded()
-            },
-            period_max: CYCLE_PERIOD_MAX,
-            seed: 0,
-        };
+    fn start_loops(
+        &mut self,
+        options: SchedulerOptions,
+        schedulers: BTreeSet<String>,
+        report: &mpsc::Sender<anyhow::Error>,
+    ) -> anyhow::Result<()> {
         let client = |part: &str| self.server.client(&format!("basalt:{part}"));
-        let (scheduling, controlling, faking) = (client("scheduler"), client("controllers"), client("node"));
-        self.vital(
-            report,
-            "scheduler",
-            async move { scheduler::run(scheduling, options).await },
-        );
+        let (controlling, faking) = (client("controllers"), client("node"));
+        let scheduler = Scheduler::new(client("scheduler"), options)?;
+        let face = scheduler.face();
+        self.server.set_metrics(CONTENT_TYPE, move || {
+            let face = face.clone();
+            async move { face.metrics().await }.boxed()
+        });
+        self.vital(report, "scheduler", scheduler.run());
         self.vital(report, "controllers", async move {
             controllers::run(controlling, schedulers).await.map_err(Into::into)
         });
@@ -162,6 +171,7 @@ impl System {
                 .await
                 .map_err(Into::into)
         });
+        Ok(())
     }
 
     /// Runs a part without which the system must not go on pretending.

@@ -178,6 +178,7 @@ impl World {
                     self.objects.remove(&key);
                 }
             }
+            Change::Strategic { .. } => unreachable!("no controller asks for it"),
             Change::Event { .. } => {}
         }
     }

@@ -8,7 +8,7 @@ use basalt_controllers::queue::{GroupFacts, QueueView};
 use basalt_controllers::{job::JobView, podgroup::PodView};
 use kube::{Resource, ResourceExt};
 
-use crate::live::cache::Cache;
+use crate::live::cache::{Cache, Origin};
 use crate::live::feed::ObjectKey;
 
 /// Keys by what they belong to.
@@ -117,11 +117,11 @@ impl World {
     }
 
     /// Takes in a Job; returns what has to be looked at.
-    pub fn upsert_job(&mut self, job: Job) -> Vec<Work> {
+    pub fn upsert_job(&mut self, job: Job, origin: Origin) -> Vec<Work> {
         let key = ObjectKey::of(&job);
         let before = self.jobs.get(&key).map(|job| job.spec.queue.clone());
         let queue = job.spec.queue.clone();
-        if !self.jobs.upsert(job) {
+        if !self.jobs.upsert(job, origin) {
             return Vec::new();
         }
         if let Some(before) = before.as_deref().filter(|before| *before != queue) {
@@ -131,9 +131,14 @@ impl World {
         vec![Work::Job(key), Work::Queue(queue)]
     }
 
-    /// Forgets a Job.
+    /// A Job is gone.
     pub fn remove_job(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
-        let Some(job) = self.jobs.remove(key, uid) else {
+        self.jobs.bury(uid);
+        self.forget_job(key, uid)
+    }
+
+    fn forget_job(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+        let Some(job) = self.jobs.forget(key, uid) else {
             return Vec::new();
         };
         self.jobs_of_queue.remove(&job.spec.queue, key);
@@ -141,11 +146,11 @@ impl World {
     }
 
     /// Takes in a pod.
-    pub fn upsert_pod(&mut self, pod: Pod) -> Vec<Work> {
+    pub fn upsert_pod(&mut self, pod: Pod, origin: Origin) -> Vec<Work> {
         let key = ObjectKey::of(&pod);
         let mut work = self.unlink_pod(&key);
         let needs_group = basalt_controllers::podgroup::concerns(&pod, &self.schedulers);
-        self.pods.upsert(lean(pod));
+        self.pods.upsert(lean(pod), origin);
         work.extend(self.link_pod(&key));
         if needs_group {
             work.push(Work::Pod(key));
@@ -153,10 +158,15 @@ impl World {
         work
     }
 
-    /// Forgets a pod.
+    /// A pod is gone.
     pub fn remove_pod(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+        self.pods.bury(uid);
+        self.forget_pod(key, uid)
+    }
+
+    fn forget_pod(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
         let work = self.unlink_pod(key);
-        self.pods.remove(key, uid);
+        self.pods.forget(key, uid);
         let _ = self.link_pod(key); // another incarnation may be there already
         work
     }
@@ -201,12 +211,12 @@ impl World {
     }
 
     /// Takes in a PodGroup.
-    pub fn upsert_group(&mut self, group: PodGroup) -> Vec<Work> {
+    pub fn upsert_group(&mut self, group: PodGroup, origin: Origin) -> Vec<Work> {
         let key = ObjectKey::of(&group);
         let before = self.groups.get(&key).map(|group| group.spec.queue.clone());
         let queue = group.spec.queue.clone();
         let job = owner_job(&group);
-        if !self.groups.upsert(group) {
+        if !self.groups.upsert(group, origin) {
             return Vec::new();
         }
         let mut work = vec![Work::Queue(queue.clone())];
@@ -219,9 +229,14 @@ impl World {
         work
     }
 
-    /// Forgets a PodGroup; a Job may have to make it anew, and so may pods.
+    /// A PodGroup is gone; a Job may have to make it anew, and so may pods.
     pub fn remove_group(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
-        let Some(group) = self.groups.remove(key, uid) else {
+        self.groups.bury(uid);
+        self.forget_group(key, uid)
+    }
+
+    fn forget_group(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+        let Some(group) = self.groups.forget(key, uid) else {
             return Vec::new();
         };
         self.groups_of_queue.remove(&group.spec.queue, key);
@@ -239,19 +254,54 @@ impl World {
     }
 
     /// Takes in a queue; its kin look at each other's state.
-    pub fn upsert_queue(&mut self, queue: Queue) -> Vec<Work> {
+    pub fn upsert_queue(&mut self, queue: Queue, origin: Origin) -> Vec<Work> {
         let key = ObjectKey::of(&queue);
-        if !self.queues.upsert(queue) {
+        if !self.queues.upsert(queue, origin) {
             return Vec::new();
         }
         self.kin(&key.name)
     }
 
-    /// Forgets a queue.
+    /// A queue is gone.
     pub fn remove_queue(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+        self.queues.bury(uid);
+        self.forget_queue(key, uid)
+    }
+
+    fn forget_queue(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
         let kin = self.kin(&key.name);
-        self.queues.remove(key, uid);
+        self.queues.forget(key, uid);
         kin.into_iter().chain([Work::StandardQueues]).collect()
+    }
+
+    /// Right after a whole report of the watch: forgets jobs that it did not name.
+    pub fn forget_unseen_jobs(&mut self) -> Vec<Work> {
+        let unseen = self.jobs.take_unseen();
+        unseen.iter().flat_map(|(key, uid)| self.forget_job(key, uid)).collect()
+    }
+
+    /// Right after a whole report of the watch: forgets pods that it did not name.
+    pub fn forget_unseen_pods(&mut self) -> Vec<Work> {
+        let unseen = self.pods.take_unseen();
+        unseen.iter().flat_map(|(key, uid)| self.forget_pod(key, uid)).collect()
+    }
+
+    /// Right after a whole report of the watch: forgets groups that it did not name.
+    pub fn forget_unseen_groups(&mut self) -> Vec<Work> {
+        let unseen = self.groups.take_unseen();
+        unseen
+            .iter()
+            .flat_map(|(key, uid)| self.forget_group(key, uid))
+            .collect()
+    }
+
+    /// Right after a whole report of the watch: forgets queues that it did not name.
+    pub fn forget_unseen_queues(&mut self) -> Vec<Work> {
+        let unseen = self.queues.take_unseen();
+        unseen
+            .iter()
+            .flat_map(|(key, uid)| self.forget_queue(key, uid))
+            .collect()
     }
 
     fn kin(&self, name: &str) -> Vec<Work> {

@@ -1,52 +1,132 @@
-//! Tells the world what the engine decided: `PodGroup.status`, `Queue.status.allocated`, events.
+//! Tells the world what the engine decided: statuses of PodGroups, queues and pods, and events.
 //!
 //! The scheduler is the one writer of these fields, so what was told last is what stands; only differences are sent.
 
+mod bucket;
+mod nominations;
+mod pods;
+mod queues;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use basalt_api::podgroup::{PodGroup, PodGroupCondition, PodGroupPhase, PodGroupStatus};
-use basalt_api::reason::Reason;
+use basalt_api::podgroup::{PodGroup, PodGroupCondition, PodGroupStatus};
+use basalt_api::reason::{Code, Reason};
 use basalt_controllers::{Change, EventType, Target};
 use basalt_engine::facts::Phase;
-use basalt_engine::plan::{Plan, QueueState, Waiting, split_key};
-use jiff::Timestamp;
+use basalt_engine::plan::{Plan, Transaction, Waiting, split_key};
+use basalt_engine::session::State;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use serde_json::json;
 
+use self::bucket::Bucket;
+pub(super) use self::nominations::Nominations;
+pub(super) use self::pods::PodConditions;
+pub(super) use self::queues::QueueStatuses;
 use crate::live::feed::{FeedEvent, ObjectKey};
-use crate::live::latest::Latest;
+use crate::live::latest::{Latest, Pace};
 
 const API_VERSION: &str = "scheduling.volcano.sh/v1beta1";
 const UNSCHEDULABLE: &str = "Unschedulable";
 const SCHEDULED: &str = "Scheduled";
+/// Numbers in a group's reasons may change with every cycle; people need them now and then.
+const NUMBERS_EVERY: SignedDuration = SignedDuration::from_secs(5);
+/// Groups whose numbers are told again, a second.
+const NUMBERS_PER_SECOND: u32 = 50;
+/// Queues' numbers change with every cycle; people need them a few times a second.
+const QUEUES_PAUSE: Duration = Duration::from_millis(200);
+/// Events are a courtesy: so many a second, and no endless line of them.
+const EVENTS: Pace = Pace {
+    pause: Duration::from_millis(200),
+    per_second: 200,
+    waiting_max: 5_000,
+};
 
 /// What was last told of one group.
 struct Told {
     uid: String,
     status: PodGroupStatus,
+    /// When its reasons were last told.
+    reasoned_at: Timestamp,
 }
 
 /// Where the news leaves.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Outlets {
     /// Statuses of PodGroups.
     pub(super) groups: Latest,
     /// Statuses of queues.
     pub(super) queues: Latest,
+    /// Conditions of pods.
+    pub(super) pods: Latest,
+    /// Nodes that are being cleared for pods.
+    pub(super) nominations: Latest,
     /// Events.
     pub(super) events: Latest,
 }
 
-/// Keeps what was told, and tells what differs.
+impl Default for Outlets {
+    fn default() -> Self {
+        Self {
+            groups: Latest::new(Pace::AT_ONCE),
+            queues: Latest::new(Pace::after(QUEUES_PAUSE)),
+            pods: Latest::new(Pace::after(Duration::ZERO)),
+            nominations: Latest::new(Pace::AT_ONCE),
+            events: Latest::new(EVENTS),
+        }
+    }
+}
+
+impl Outlets {
+    /// How many writes wait, and were dropped, by outlet.
+    pub(super) fn backlog(&self) -> Vec<(&'static str, (usize, u64))> {
+        vec![
+            ("podgroups", self.groups.backlog()),
+            ("queues", self.queues.backlog()),
+            ("pods", self.pods.backlog()),
+            ("nominations", self.nominations.backlog()),
+            ("events", self.events.backlog()),
+        ]
+    }
+
+    /// Tells people of something.
+    pub(super) fn event(&self, regarding: Target, uid: &str, reason: &str, message: String, event_type: EventType) {
+        let change = Change::Event {
+            regarding: regarding.clone(),
+            uid: uid.to_owned(),
+            reason: reason.to_owned(),
+            message,
+            event_type,
+        };
+        self.events.put(regarding, change);
+    }
+}
+
+/// The address of a PodGroup by its key.
+pub(super) fn group_target(key: &str) -> Target {
+    let (namespace, name) = split_key(key);
+    Target::new(API_VERSION, "PodGroup", namespace, name)
+}
+
+/// The address of a pod by its key.
+pub(super) fn pod_target(key: &str) -> Target {
+    let (namespace, name) = split_key(key);
+    Target::new("v1", "Pod", namespace, name)
+}
+
+/// Keeps what was told of PodGroups, and tells what differs.
 pub(super) struct Narrator {
     outlets: Outlets,
     told: BTreeMap<String, Told>,
     /// Groups of which reasons stand.
     reasoned: BTreeSet<String>,
-    waiting: Arc<Vec<Arc<Waiting>>>,
-    queues: Arc<Vec<QueueState>>,
+    waiting: Arc<Vec<Waiting>>,
+    numbers: Bucket,
+    /// Some numbers are older than they should be: look again then.
+    stale_until: Option<Timestamp>,
 }
 
 impl Narrator {
@@ -56,7 +136,8 @@ impl Narrator {
             told: BTreeMap::new(),
             reasoned: BTreeSet::new(),
             waiting: Arc::default(),
-            queues: Arc::default(),
+            numbers: Bucket::new(NUMBERS_PER_SECOND),
+            stale_until: None,
         }
     }
 
@@ -64,18 +145,20 @@ impl Narrator {
     pub(super) fn observe(&mut self, event: &FeedEvent<PodGroup>) {
         match event {
             FeedEvent::Upsert(group) => {
-                let key = ObjectKey::of(&**group);
+                let key = ObjectKey::of(&**group).to_string();
                 let uid = group.uid().unwrap_or_default();
-                let target = Target::new(API_VERSION, "PodGroup", &key.namespace, &key.name);
-                let key = key.to_string();
                 let ours = self.told.get(&key).is_some_and(|told| told.uid == uid);
                 // While a write of ours is under way, what the watch shows is older than what we told.
-                if !ours || !self.outlets.groups.is_pending(&target) {
+                if !ours || !self.outlets.groups.is_pending(&group_target(&key)) {
+                    let status = group.status.clone().unwrap_or_default();
+                    let before = self.told.get(&key).filter(|told| told.uid == uid);
+                    let reasoned_at = before.map_or(Timestamp::UNIX_EPOCH, |told| told.reasoned_at);
                     self.stands(
                         key,
                         Told {
                             uid,
-                            status: group.status.clone().unwrap_or_default(),
+                            status,
+                            reasoned_at,
                         },
                     );
                 }
@@ -104,53 +187,101 @@ impl Narrator {
     pub(super) fn unsaid(&mut self, key: &str) {
         if let Some(told) = self.told.get_mut(key) {
             told.status = PodGroupStatus::default();
+            self.reasoned.remove(key);
+            self.stale_until = Some(Timestamp::UNIX_EPOCH);
         }
     }
 
-    /// Sends what differs from what was told before.
-    pub(super) fn tell(&mut self, plan: &Plan, now: Timestamp) {
+    /// Why a group waits, as one text; none if it does not.
+    pub(super) fn why(&self, key: &str) -> Option<String> {
+        let reasons = &self.told.get(key)?.status.reasons;
+        (!reasons.is_empty()).then(|| sentence(reasons))
+    }
+
+    /// When there is something to tell by time alone.
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        self.stale_until
+    }
+
+    /// Sends what differs from what was told before; returns the groups of which new reasons stand.
+    pub(super) fn tell(&mut self, plan: &Plan, state: &State, now: Timestamp) -> Vec<String> {
         let mut drafts: BTreeMap<&str, PodGroupStatus> = BTreeMap::new();
         for transaction in &plan.transactions {
-            let Some(status) = self.draft(&mut drafts, &transaction.pod_group) else {
-                continue;
-            };
-            if let Some(phase) = transaction.phase {
-                status.phase = Some(phase_word(phase));
-            }
-            if let Some(tally) = transaction.tally {
-                status.running = count(tally.running);
-                status.succeeded = count(tally.succeeded);
-                status.failed = count(tally.failed);
+            if let Some(status) = self.draft(&mut drafts, &transaction.pod_group) {
+                give_phase(status, transaction, now);
             }
         }
         let before = std::mem::replace(&mut self.waiting, Arc::clone(&plan.waiting));
-        let reasoned: Vec<String> = if Arc::ptr_eq(&before, &plan.waiting) {
+        let stale = self.stale_until.is_some_and(|due| due <= now);
+        if stale {
+            self.stale_until = None;
+        }
+        let cleared = if Arc::ptr_eq(&before, &plan.waiting) && !stale {
             Vec::new()
         } else {
-            let waits: BTreeSet<&str> = plan.waiting.iter().map(|waiting| &*waiting.pod_group).collect();
-            self.reasoned
-                .iter()
-                .filter(|key| !waits.contains(key.as_str()))
-                .cloned()
-                .collect()
-        };
-        for key in &reasoned {
-            if let Some(status) = self.draft(&mut drafts, key) {
-                give_reasons(status, &[], now);
-            }
-        }
-        if !Arc::ptr_eq(&before, &plan.waiting) {
             for waiting in plan.waiting.iter() {
-                if let Some(status) = self.draft(&mut drafts, &waiting.pod_group) {
-                    give_reasons(status, &waiting.reasons, now);
+                self.draft_reasons(&mut drafts, waiting, state, now);
+            }
+            self.no_longer_reasoned(&plan.waiting)
+        };
+        for key in &cleared {
+            if let Some(status) = self.draft(&mut drafts, key) {
+                status.reasons = Vec::new();
+                if is_ready(state, key) {
+                    set_condition(status, SCHEDULED, READY.to_owned(), String::new(), now);
                 }
             }
         }
         let drafts: Vec<(String, PodGroupStatus)> = drafts.into_iter().map(|(key, s)| (key.to_owned(), s)).collect();
-        for (key, status) in drafts {
-            self.send(&key, status);
+        let sent = drafts
+            .into_iter()
+            .filter_map(|(key, status)| self.send(key, status, now));
+        sent.collect()
+    }
+
+    /// Groups of which reasons stand that no longer hold.
+    fn no_longer_reasoned(&self, waiting: &[Waiting]) -> Vec<String> {
+        let waits = |key: &str| {
+            waiting
+                .binary_search_by(|waiting| (*waiting.pod_group).cmp(key))
+                .is_ok()
+        };
+        self.reasoned.iter().filter(|key| !waits(key)).cloned().collect()
+    }
+
+    /// Drafts a group's reasons. Where only numbers changed, that can wait a little.
+    fn draft_reasons<'p>(
+        &mut self,
+        drafts: &mut BTreeMap<&'p str, PodGroupStatus>,
+        waiting: &'p Waiting,
+        state: &State,
+        now: Timestamp,
+    ) {
+        let Some(told) = self.told.get(&*waiting.pod_group) else {
+            return;
+        };
+        if told.status.reasons == waiting.reasons {
+            return;
         }
-        self.tell_queues(&plan.queues);
+        let codes = |reasons: &[Reason]| reasons.iter().map(|reason| reason.code.clone()).collect::<Vec<_>>();
+        if codes(&told.status.reasons) == codes(&waiting.reasons) && !drafts.contains_key(&*waiting.pod_group) {
+            let due = told.reasoned_at.saturating_add(NUMBERS_EVERY).unwrap_or(now);
+            if due > now || !self.numbers.take(now) {
+                let due = due.max(self.numbers.next());
+                self.stale_until = Some(self.stale_until.map_or(due, |sooner| sooner.min(due)));
+                return;
+            }
+        }
+        if let Some(status) = self.draft(drafts, &waiting.pod_group) {
+            status.reasons.clone_from(&waiting.reasons);
+            if is_ready(state, &waiting.pod_group) {
+                // Pods beyond the minimum wait; the gang itself has what it needs.
+                set_condition(status, SCHEDULED, READY.to_owned(), String::new(), now);
+            } else {
+                let (reason, message) = (volcanos_reason(waiting), volcanos_message(state, waiting));
+                set_condition(status, UNSCHEDULABLE, reason, message, now);
+            }
+        }
     }
 
     /// The status of `key` to be changed: as drafted in this round, or as told before.
@@ -163,21 +294,23 @@ impl Narrator {
         Some(drafts.entry(key).or_insert_with(|| told.status.clone()))
     }
 
-    fn send(&mut self, key: &str, status: PodGroupStatus) {
-        let Some(told) = self.told.get_mut(key).filter(|told| told.status != status) else {
-            return;
+    /// Sends a status if it differs; returns the key if new reasons stand now.
+    fn send(&mut self, key: String, status: PodGroupStatus, now: Timestamp) -> Option<String> {
+        let told = self.told.get_mut(&key).filter(|told| told.status != status)?;
+        let target = group_target(&key);
+        let new_reasons = told.status.reasons != status.reasons && !status.reasons.is_empty();
+        let is = |status: &PodGroupStatus, kind: &str| {
+            let last = status.conditions.last();
+            last.is_some_and(|condition| condition.condition_type == kind)
         };
-        let (namespace, name) = split_key(key);
-        let target = Target::new(API_VERSION, "PodGroup", namespace, name);
-        if told.status.reasons != status.reasons && !status.reasons.is_empty() {
-            let change = Change::Event {
-                regarding: target.clone(),
-                uid: told.uid.clone(),
-                reason: UNSCHEDULABLE.to_owned(),
-                message: sentence(&status.reasons),
-                event_type: EventType::Warning,
-            };
-            self.outlets.events.put(target.clone(), change);
+        if new_reasons && is(&status, UNSCHEDULABLE) {
+            let message = sentence(&status.reasons);
+            self.outlets
+                .event(target.clone(), &told.uid, UNSCHEDULABLE, message, EventType::Warning);
+        } else if is(&status, SCHEDULED) && !is(&told.status, SCHEDULED) {
+            let message = "pod group is ready".to_owned();
+            self.outlets
+                .event(target.clone(), &told.uid, SCHEDULED, message, EventType::Normal);
         }
         let mut merge = json!({"status": status});
         if status.reasons.is_empty() {
@@ -190,96 +323,81 @@ impl Narrator {
             resource_version: None,
             merge,
         };
-        let uid = told.uid.clone();
-        self.stands(key.to_owned(), Told { uid, status });
+        let told = Told {
+            uid: told.uid.clone(),
+            reasoned_at: if new_reasons { now } else { told.reasoned_at },
+            status,
+        };
+        self.stands(key.clone(), told);
         self.outlets.groups.put(target, change);
-    }
-
-    fn tell_queues(&mut self, queues: &Arc<Vec<QueueState>>) {
-        let before = std::mem::replace(&mut self.queues, Arc::clone(queues));
-        if Arc::ptr_eq(&before, queues) {
-            return;
-        }
-        let former: BTreeMap<&str, &QueueState> = before.iter().map(|queue| (&*queue.name, queue)).collect();
-        for queue in queues.iter().filter(|queue| former.get(&*queue.name) != Some(queue)) {
-            let mut allocated: BTreeMap<&str, serde_json::Value> = BTreeMap::new();
-            // A dimension that fell to nothing is taken out of the stored map.
-            for (name, _) in former
-                .get(&*queue.name)
-                .map(|former| former.allocated.iter())
-                .into_iter()
-                .flatten()
-            {
-                allocated.insert(name, serde_json::Value::Null);
-            }
-            for (name, amount) in &queue.allocated {
-                allocated.insert(name, json!(basalt_engine::facts::quantity(name, *amount)));
-            }
-            let target = Target::new(API_VERSION, "Queue", "", &queue.name);
-            let change = Change::Patch {
-                target: target.clone(),
-                subresource: Some("status".to_owned()),
-                uid: None,
-                resource_version: None,
-                merge: json!({"status": {"allocated": allocated}}),
-            };
-            self.outlets.queues.put(target, change);
-        }
+        new_reasons.then_some(key)
     }
 }
 
-fn phase_word(phase: Phase) -> PodGroupPhase {
-    match phase {
-        Phase::Pending => PodGroupPhase::Pending,
-        Phase::Inqueue => PodGroupPhase::Inqueue,
-        Phase::Running => PodGroupPhase::Running,
-        Phase::Unknown => PodGroupPhase::Unknown,
-        Phase::Completed => PodGroupPhase::Completed,
+/// Volcano's word for a gang that has what it needs.
+const READY: &str = "tasks in gang are ready to be scheduled";
+
+fn give_phase(status: &mut PodGroupStatus, transaction: &Transaction, now: Timestamp) {
+    if let Some(phase) = transaction.phase {
+        status.phase = Some(phase);
+        if phase == Phase::Running {
+            set_condition(status, SCHEDULED, READY.to_owned(), String::new(), now);
+        }
     }
+    if let Some(tally) = transaction.tally {
+        status.running = count(tally.running);
+        status.succeeded = count(tally.succeeded);
+        status.failed = count(tally.failed);
+    }
+}
+
+/// Whether the minimum of a group is placed.
+fn is_ready(state: &State, key: &str) -> bool {
+    let job = state.model.jobs.find(key);
+    job.is_some_and(|job| state.ledger.counts(job).ready() >= state.model.jobs[job].min_member.max(1))
 }
 
 fn count(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
+/// All reasons as one text.
 fn sentence(reasons: &[Reason]) -> String {
     let sentences: Vec<String> = reasons.iter().map(Reason::message).collect();
-    sentences.join("; ")
+    sentences.join(" ")
 }
 
-/// Writes the reasons and Volcano's condition that belongs to them.
-fn give_reasons(status: &mut PodGroupStatus, reasons: &[Reason], now: Timestamp) {
-    if status.reasons == reasons {
-        return;
-    }
-    status.reasons = reasons.to_vec();
-    let waits = !reasons.is_empty();
-    let (condition_type, reason, message) = if waits {
-        (UNSCHEDULABLE, reasons[0].code.to_string(), sentence(reasons))
-    } else {
-        (
-            SCHEDULED,
-            "tasks in gang are ready to be scheduled".to_owned(),
-            String::new(),
-        )
+/// The two words that Volcano has for this.
+fn volcanos_reason(waiting: &Waiting) -> String {
+    let few = waiting.reasons.iter().any(|reason| reason.code == Code::GangNotReady);
+    if few { "NotEnoughTasks" } else { "NotEnoughResources" }.to_owned()
+}
+
+/// Volcano's sentence, with our reasons.
+fn volcanos_message(state: &State, waiting: &Waiting) -> String {
+    let why = sentence(&waiting.reasons);
+    let Some(job) = state.model.jobs.find(&waiting.pod_group) else {
+        return why;
     };
-    let changed = status
-        .conditions
-        .last()
-        .is_none_or(|last| last.condition_type != condition_type);
-    let since = status
-        .conditions
-        .iter()
-        .find(|c| c.condition_type == condition_type && !changed);
+    let counts = state.ledger.counts(job);
+    let short = state.model.jobs[job].min_member.saturating_sub(counts.ready()).max(1);
+    match counts.total() {
+        0 => why,
+        total => format!("{}/{total} tasks in gang unschedulable: {why}", short.min(total)),
+    }
+}
+
+/// Makes one condition the true one; it stands last, and keeps its time while it stays true.
+fn set_condition(status: &mut PodGroupStatus, kind: &str, reason: String, message: String, now: Timestamp) {
+    let is_last = |condition: &PodGroupCondition| condition.condition_type == kind && condition.status == "True";
+    let since = status.conditions.last().filter(|last| is_last(last));
     let last_transition_time = since.map_or(Some(Time(now)), |condition| condition.last_transition_time.clone());
-    status
-        .conditions
-        .retain(|condition| condition.condition_type != condition_type);
+    status.conditions.retain(|condition| condition.condition_type != kind);
     for condition in &mut status.conditions {
         "False".clone_into(&mut condition.status);
     }
     status.conditions.push(PodGroupCondition {
-        condition_type: condition_type.to_owned(),
+        condition_type: kind.to_owned(),
         status: "True".to_owned(),
         transition_id: String::new(),
         last_transition_time,

@@ -41,7 +41,7 @@ impl State {
         node.unschedulable = facts.unschedulable;
         node.not_ready = facts.not_ready;
         self.ledger.offer(&self.model, id);
-        self.ease();
+        self.changed = true;
     }
 
     pub(super) fn node_gone(&mut self, name: &str, uid: Option<&str>) {
@@ -65,7 +65,7 @@ impl State {
             self.unassume(task);
         }
         self.order_stale = true;
-        self.ease();
+        self.changed = true;
         self.free_node(id);
     }
 

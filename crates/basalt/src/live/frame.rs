@@ -1,0 +1,140 @@
+//! What every loop of the live system shares: watches that bring news, tasks at its side, and the moment from which
+//! everything is known.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use kube::{Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+use tokio::task::{JoinError, JoinSet};
+
+use super::feed::{self, FeedEvent};
+
+/// News that may wait between the watches and the loop.
+const NEWS_MAX: usize = 8_192;
+/// News taken in at once at most, so that a storm cannot starve the work.
+const NEWS_PER_ROUND_MAX: usize = 50_000;
+
+/// A task without which a loop would go on blind has panicked.
+#[derive(Debug, thiserror::Error)]
+#[error("a part of it failed")]
+pub struct PartFailed(#[from] JoinError);
+
+/// One piece of news on its way.
+#[derive(Debug)]
+pub(super) struct Item<M> {
+    news: M,
+    /// The watch of this number has now reported everything that exists.
+    complete: Option<usize>,
+}
+
+/// Where news goes in.
+#[derive(Debug)]
+pub struct Sink<M>(mpsc::Sender<Item<M>>);
+
+impl<M> Clone for Sink<M> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<M> Sink<M> {
+    /// Hands in news, waiting for room; false: the loop is gone.
+    pub async fn send(&self, news: M) -> bool {
+        self.0.send(Item { news, complete: None }).await.is_ok()
+    }
+
+    /// Hands in news if there is room.
+    pub fn try_send(&self, news: M) -> bool {
+        self.0.try_send(Item { news, complete: None }).is_ok()
+    }
+
+    /// Hands in the news that watch `number` has reported everything.
+    pub(super) async fn send_complete(&self, news: M, number: usize) -> bool {
+        let complete = Some(number);
+        self.0.send(Item { news, complete }).await.is_ok()
+    }
+}
+
+/// The frame of a loop.
+#[derive(Debug)]
+pub struct Frame<M> {
+    sink: mpsc::Sender<Item<M>>,
+    news: mpsc::Receiver<Item<M>>,
+    tasks: JoinSet<()>,
+    followed: usize,
+    /// Watches that have not reported everything yet.
+    incomplete: BTreeSet<usize>,
+}
+
+impl<M: Send + 'static> Default for Frame<M> {
+    fn default() -> Self {
+        let (sink, news) = mpsc::channel(NEWS_MAX);
+        Self {
+            sink,
+            news,
+            tasks: JoinSet::new(),
+            followed: 0,
+            incomplete: BTreeSet::new(),
+        }
+    }
+}
+
+impl<M: Send + 'static> Frame<M> {
+    /// Follows all objects of a kind; `wrap` says what they are to the loop.
+    pub fn follow<K>(&mut self, client: &Client, wrap: fn(FeedEvent<K>) -> M)
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        let number = self.followed;
+        self.followed += 1;
+        self.incomplete.insert(number);
+        let (client, sink) = (client.clone(), self.sink());
+        self.tasks.spawn(feed::run(client, sink, number, wrap));
+    }
+
+    /// Runs a task at the loop's side; if it panics, the loop ends.
+    pub fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(task);
+    }
+
+    /// Where others hand in news.
+    pub fn sink(&self) -> Sink<M> {
+        Sink(self.sink.clone())
+    }
+
+    /// Whether every kind has been reported whole at least once: before that, nothing may be decided.
+    pub fn is_complete(&self) -> bool {
+        self.incomplete.is_empty()
+    }
+
+    /// Waits for news, at most `patience`, and takes in all that is there.
+    pub async fn gather(&mut self, patience: Duration, mut take: impl FnMut(M)) -> Result<(), PartFailed> {
+        // The channel cannot end: we hold a sender ourselves.
+        if let Ok(Some(first)) = tokio::time::timeout(patience, self.news.recv()).await {
+            self.open(first, &mut take);
+        }
+        self.rest(take);
+        while let Some(ended) = self.tasks.try_join_next() {
+            ended?;
+        }
+        Ok(())
+    }
+
+    /// Takes in what is there already.
+    pub fn rest(&mut self, mut take: impl FnMut(M)) {
+        for _ in 0..NEWS_PER_ROUND_MAX {
+            let Ok(item) = self.news.try_recv() else { break };
+            self.open(item, &mut take);
+        }
+    }
+
+    fn open(&mut self, item: Item<M>, take: &mut impl FnMut(M)) {
+        take(item.news);
+        if let Some(number) = item.complete {
+            self.incomplete.remove(&number);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Carries out evictions: each pod once, its disruption budget respected, and every refusal told back.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use basalt_controllers::{Change, Target};
+use basalt_engine::plan::{Eviction, Purpose, split_key};
+use http::Request;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use crate::live::executor::Executor;
+
+/// Evictions under way at the same time.
+const IN_FLIGHT_MAX: usize = 64;
+
+/// What became of an eviction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// The pod is going, or was gone already.
+    Going,
+    /// A disruption budget forbids it.
+    Blocked(String),
+    /// The server refused it for another reason, or was not reached.
+    Failed(String),
+}
+
+impl Fate {
+    /// One word for metrics.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::Going => "done",
+            Self::Blocked(_) => "blocked",
+            Self::Failed(_) => "failed",
+        }
+    }
+}
+
+/// The action that asked for an eviction.
+pub(super) fn word(purpose: &Purpose) -> &'static str {
+    match purpose {
+        Purpose::Preempt { .. } => "preempt",
+        Purpose::Reclaim { .. } => "reclaim",
+        Purpose::Shuffle => "shuffle",
+    }
+}
+
+/// One sentence on why a pod has to go.
+pub(super) fn sentence(purpose: &Purpose) -> String {
+    match purpose {
+        Purpose::Preempt { beneficiary } => format!("evicted because of preempt: PodGroup {beneficiary} goes first"),
+        Purpose::Reclaim { beneficiary } => {
+            format!("evicted because of reclaim: the queue of PodGroup {beneficiary} takes back what it deserves")
+        }
+        Purpose::Shuffle => "evicted because of shuffle: a policy wants it elsewhere".to_owned(),
+    }
+}
+
+/// The pods that are on their way out by our hand.
+#[derive(Debug)]
+pub(super) struct Evictor {
+    under_way: BTreeSet<Arc<str>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Default for Evictor {
+    fn default() -> Self {
+        Self {
+            under_way: BTreeSet::new(),
+            permits: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
+        }
+    }
+}
+
+impl Evictor {
+    /// Takes on an eviction; none if that very pod is being evicted already.
+    pub(super) fn begin(&mut self, eviction: &Eviction) -> Option<Arc<Semaphore>> {
+        let new = self.under_way.insert(Arc::clone(&eviction.uid));
+        new.then(|| Arc::clone(&self.permits))
+    }
+
+    /// An eviction was answered.
+    pub(super) fn end(&mut self, eviction: &Eviction) {
+        self.under_way.remove(&eviction.uid);
+    }
+}
+
+/// Evicts one pod, when its turn has come.
+pub(super) async fn evict(executor: Executor, permits: Arc<Semaphore>, eviction: &Eviction) -> Fate {
+    // The semaphore is never closed; without a permit we would only be less polite.
+    let _permit = permits.acquire().await.ok();
+    announce(
+        &executor,
+        eviction,
+        "True",
+        "PreemptionByScheduler",
+        &sentence(&eviction.purpose),
+    )
+    .await;
+    let fate = match request(&executor, eviction).await {
+        Ok(()) => Fate::Going,
+        Err(kube::Error::Api(status)) => match status.code {
+            // Gone, or another pod under the name.
+            404 | 409 => Fate::Going,
+            429 => Fate::Blocked(status.message),
+            _ => Fate::Failed(status.message),
+        },
+        Err(error) => Fate::Failed(error.to_string()),
+    };
+    if let Fate::Blocked(why) | Fate::Failed(why) = &fate {
+        announce(&executor, eviction, "False", "EvictionRefused", why).await;
+    }
+    fate
+}
+
+/// Says on the pod that it is about to be disrupted, or no longer. That is a courtesy to whoever made the pod: the
+/// eviction does not depend on it.
+async fn announce(executor: &Executor, eviction: &Eviction, status: &str, reason: &str, message: &str) {
+    let (namespace, name) = split_key(&eviction.pod);
+    let target = Target::new("v1", "Pod", namespace, name);
+    let condition = json!({
+        "type": "DisruptionTarget", "status": status, "reason": reason, "message": message,
+        "lastTransitionTime": now(),
+    });
+    let change = Change::Strategic {
+        target,
+        subresource: Some("status".to_owned()),
+        uid: eviction.uid.to_string(),
+        patch: json!({"status": {"conditions": [condition]}}),
+    };
+    if let (_, Some(error)) = executor.run(vec![change]).await {
+        tracing::debug!(pod = &*eviction.pod, %error, "the condition of an eviction was not written");
+    }
+}
+
+/// The time as conditions have it.
+pub(super) fn now() -> String {
+    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+async fn request(executor: &Executor, eviction: &Eviction) -> Result<(), kube::Error> {
+    let (namespace, name) = split_key(&eviction.pod);
+    let options = json!({"preconditions": {"uid": &*eviction.uid}});
+    let body: Value = json!({
+        "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": namespace},
+        "deleteOptions": options,
+    });
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
+    match send(executor, Request::post(format!("{path}/eviction")), &body).await {
+        // A server that has no evictions has no budgets either.
+        Err(kube::Error::Api(status)) if status.code == 405 => send(executor, Request::delete(path), &options).await,
+        answer => answer,
+    }
+}
+
+async fn send(executor: &Executor, request: http::request::Builder, body: &Value) -> Result<(), kube::Error> {
+    let request = request
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(body.to_string().into_bytes())
+        .map_err(kube::Error::HttpError)?;
+    executor.client().request_text(request).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_is_evicted_once_at_a_time() {
+        let eviction = |uid: &str| Eviction {
+            pod: "a/b".into(),
+            uid: uid.into(),
+            node: "n".into(),
+            purpose: Purpose::Shuffle,
+        };
+        let mut evictor = Evictor::default();
+        assert!(evictor.begin(&eviction("1")).is_some());
+        assert!(evictor.begin(&eviction("1")).is_none());
+        assert!(evictor.begin(&eviction("2")).is_some());
+        evictor.end(&eviction("1"));
+        assert!(evictor.begin(&eviction("1")).is_some());
+    }
+}

@@ -1,0 +1,227 @@
+//! Conditions of pods that wait: `PodScheduled=False`, with the reason of their group.
+//!
+//! A hundred thousand pods may wait, and their group's numbers may change with every cycle. So a group's pods are looked
+//! at a moment after its reasons came up (most groups do not wait that long); a pod without the condition gets it soon, one
+//! whose sentence is merely old gets the new one when there is time. Both are limited to so many writes a second.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Instant;
+
+use basalt_api::slim::Pod;
+use basalt_controllers::{Change, EventType};
+use basalt_engine::ledger::Status;
+use basalt_engine::model::TaskId;
+use basalt_engine::session::State;
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+use serde_json::json;
+
+use super::bucket::Bucket;
+use super::{Outlets, pod_target};
+use crate::live::controllers::agenda::Agenda;
+use crate::live::feed::{FeedEvent, ObjectKey};
+
+/// A group waits this long before its pods say so.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(1);
+/// Pods a second that get the condition for the first time.
+const FIRST_PER_SECOND: u32 = 500;
+/// Pods a second that get a newer sentence.
+const AGAIN_PER_SECOND: u32 = 20;
+/// A group's pods get a newer sentence at most this often.
+const AGAIN_EVERY: SignedDuration = SignedDuration::from_mins(1);
+/// Pods of one group that get an event too; the group's own event speaks for the rest.
+const EVENTS_PER_GROUP: usize = 10;
+
+/// What is known of a pod that has no node.
+struct Known {
+    uid: Box<str>,
+    /// A hash of the sentence that stands in it.
+    says: Option<u64>,
+    seen: Instant,
+}
+
+/// The pods that have no node, and which of their groups have to be looked at.
+pub(in crate::live::scheduler) struct PodConditions {
+    outlets: Outlets,
+    known: HashMap<Arc<str>, Known>,
+    agenda: Agenda<Arc<str>>,
+    first: Bucket,
+    again: Bucket,
+    /// When a group's pods last got a newer sentence.
+    renewed: BTreeMap<Arc<str>, Timestamp>,
+}
+
+fn digest(sentence: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    sentence.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The digest of what a pod says of not being scheduled, if it says so.
+fn says(pod: &Pod) -> Option<u64> {
+    let is_ours = |condition: &&basalt_api::slim::PodCondition| {
+        condition.condition_type == "PodScheduled" && condition.status == "False"
+    };
+    let condition = pod.status.conditions.iter().find(is_ours)?;
+    Some(digest(&condition.message))
+}
+
+impl PodConditions {
+    pub(in crate::live::scheduler) fn new(outlets: Outlets) -> Self {
+        Self {
+            outlets,
+            known: HashMap::new(),
+            agenda: Agenda::default(),
+            first: Bucket::new(FIRST_PER_SECOND),
+            again: Bucket::new(AGAIN_PER_SECOND),
+            renewed: BTreeMap::new(),
+        }
+    }
+
+    /// Learns of a pod. Returns since when it was known, if it has just got its node.
+    pub(in crate::live::scheduler) fn observe(&mut self, event: &FeedEvent<Pod>, now: Timestamp) -> Option<Instant> {
+        let pod = match event {
+            FeedEvent::Upsert(pod) => pod,
+            FeedEvent::Delete { key, uid } => {
+                let key = key.to_string();
+                if self.known.get(&*key).is_some_and(|known| *known.uid == **uid) {
+                    self.known.remove(&*key);
+                }
+                return None;
+            }
+            FeedEvent::Synced => return None,
+        };
+        let key = ObjectKey::of(&**pod).to_string();
+        if !pod.spec.node_name.is_empty() || pod.is_finished() {
+            return self.known.remove(&*key).map(|known| known.seen);
+        }
+        let group = pod.pod_group()?;
+        let (uid, says) = (pod.uid().unwrap_or_default(), says(pod));
+        let before = self.known.get(&*key).filter(|known| *known.uid == *uid);
+        // While a write of ours is under way, what the watch shows is older than what we told.
+        if before.is_some_and(|known| known.says == says) || self.outlets.pods.is_pending(&pod_target(&key)) {
+            return None;
+        }
+        let known = Known {
+            seen: before.map_or_else(Instant::now, |known| known.seen),
+            uid: uid.into(),
+            says,
+        };
+        self.known.insert(key.as_str().into(), known);
+        let group = format!("{}/{group}", pod.namespace().unwrap_or_default());
+        self.ask(&group, now);
+        None
+    }
+
+    /// New reasons stand in a group: its pods are looked at, in a moment.
+    pub(in crate::live::scheduler) fn ask(&mut self, group: &str, now: Timestamp) {
+        let at = now.saturating_add(PATIENCE).unwrap_or(now);
+        self.agenda.ask(group.into(), at);
+    }
+
+    /// When the next group is due.
+    pub(in crate::live::scheduler) fn next_due(&self) -> Option<Timestamp> {
+        self.agenda.next_due()
+    }
+
+    /// Looks at the groups that are due; `why` says what holds a group back.
+    pub(in crate::live::scheduler) fn tell(
+        &mut self,
+        state: &State,
+        why: impl Fn(&str) -> Option<String>,
+        now: Timestamp,
+    ) {
+        while let Some(group) = self.agenda.take(now) {
+            let later = match (state.model.jobs.find(&group), why(&group)) {
+                (Some(job), Some(sentence)) => {
+                    let tasks = state.model.jobs[job].tasks.clone();
+                    self.tell_group(state, &group, &tasks, &sentence, now)
+                }
+                (None, _) => {
+                    self.renewed.remove(&group);
+                    None
+                }
+                (Some(_), None) => None,
+            };
+            self.agenda.done(Arc::clone(&group), false, now);
+            if let Some(later) = later {
+                self.agenda.ask(group, later);
+            }
+        }
+    }
+
+    /// Writes what a group's pods lack; returns when to go on, if not all could be done.
+    fn tell_group(
+        &mut self,
+        state: &State,
+        group: &Arc<str>,
+        tasks: &[TaskId],
+        sentence: &str,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let wanted = digest(sentence);
+        let renewable = self
+            .renewed
+            .get(group)
+            .is_none_or(|at| now.duration_since(*at) >= AGAIN_EVERY);
+        let (mut events, mut renewed, mut later) = (0, false, None);
+        for &task in tasks {
+            let record = &state.model.tasks[task];
+            if state.ledger.status(task) != Status::Pending || record.gated {
+                continue;
+            }
+            let key = state.model.tasks.name(task);
+            let Some(known) = self.known.get_mut(key).filter(|known| *known.uid == *record.uid) else {
+                continue;
+            };
+            if known.says == Some(wanted) {
+                continue;
+            }
+            let is_first = known.says.is_none();
+            let bucket = if is_first { &mut self.first } else { &mut self.again };
+            if !is_first && !renewable {
+                later = later.or_else(|| now.saturating_add(AGAIN_EVERY).ok());
+                continue;
+            }
+            if !bucket.take(now) {
+                later = Some(bucket.next());
+                break;
+            }
+            known.says = Some(wanted);
+            renewed |= !is_first;
+            self.write(key, &record.uid, sentence, is_first, now);
+            if events < EVENTS_PER_GROUP {
+                events += 1;
+                let target = pod_target(key);
+                let message = sentence.to_owned();
+                self.outlets
+                    .event(target, &record.uid, "FailedScheduling", message, EventType::Warning);
+            }
+        }
+        // A round that the bucket cut off goes on; a whole one rests.
+        if renewed && later.is_none() {
+            self.renewed.insert(Arc::clone(group), now);
+        }
+        later
+    }
+
+    fn write(&self, pod: &str, uid: &str, sentence: &str, is_first: bool, now: Timestamp) {
+        let mut condition = json!({
+            "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": sentence,
+        });
+        if is_first {
+            let since = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+            condition["lastTransitionTime"] = json!(since);
+        }
+        let target = pod_target(pod);
+        let change = Change::Strategic {
+            target: target.clone(),
+            subresource: Some("status".to_owned()),
+            uid: uid.to_owned(),
+            patch: json!({"status": {"conditions": [condition]}}),
+        };
+        self.outlets.pods.put(target, change);
+    }
+}

@@ -1,0 +1,213 @@
+//! Gangs that came out short: where binds are single requests, some may succeed and others fail.
+//!
+//! Such a gang is *short*. The engine goes on placing what is missing, so it is soon *whole*; if it is not within the
+//! grace, it is *released*: what was bound is deleted again, so that no part of a gang holds room that it cannot use.
+//! A gang that ends meanwhile is *gone*, and nobody's business any more.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use basalt_engine::Engine;
+use basalt_engine::facts::Phase;
+use basalt_engine::ledger::Status;
+use basalt_engine::plan::split_key;
+use jiff::{SignedDuration, Timestamp};
+
+/// How a short gang stands.
+#[derive(Debug, PartialEq, Eq)]
+enum Standing {
+    /// Not enough pods are placed.
+    Short,
+    /// Enough pods are placed.
+    Whole,
+    /// The group, or all of its pods that were placed, are gone.
+    Gone,
+}
+
+/// A pod of a gang that is released: `namespace/name` and uid.
+pub(super) type Member = (Arc<str>, Arc<str>);
+
+/// What is to be done now.
+#[derive(Debug, Default)]
+pub(super) struct Verdicts {
+    /// Gangs that became whole.
+    pub(super) completed: usize,
+    /// Gangs whose time is over, each with its uid and the pods that have to go.
+    pub(super) released: Vec<(Arc<str>, Arc<str>, Vec<Member>)>,
+}
+
+/// The short gangs, and until when each may become whole.
+#[derive(Debug)]
+pub(super) struct ShortGangs {
+    grace: Duration,
+    deadlines: BTreeMap<Arc<str>, (Arc<str>, Timestamp)>,
+}
+
+impl ShortGangs {
+    pub(super) fn new(grace: Duration) -> Self {
+        Self {
+            grace,
+            deadlines: BTreeMap::new(),
+        }
+    }
+
+    /// Some binds of this gang failed and others did not.
+    pub(super) fn note(&mut self, group: &Arc<str>, uid: &Arc<str>, now: Timestamp) {
+        let grace = SignedDuration::try_from(self.grace).unwrap_or(SignedDuration::MAX);
+        let deadline = now.saturating_add(grace).unwrap_or(Timestamp::MAX);
+        let entry = self
+            .deadlines
+            .entry(Arc::clone(group))
+            .or_insert((Arc::clone(uid), deadline));
+        if entry.0 != *uid {
+            *entry = (Arc::clone(uid), deadline);
+        }
+    }
+
+    /// At the start: gangs that an earlier run left short. One that says it runs was whole once, and is left alone.
+    pub(super) fn survey(&mut self, engine: &Engine, now: Timestamp) {
+        let model = &engine.state().model;
+        for job in model.jobs.ids() {
+            let record = &model.jobs[job];
+            let early = matches!(record.seen_phase, Phase::Pending | Phase::Inqueue);
+            let name = model.jobs.name(job);
+            if early && record.present && standing(engine, name, &record.uid) == Standing::Short {
+                self.note(name, &record.uid, now);
+            }
+        }
+    }
+
+    /// When the next gang's time is over.
+    pub(super) fn next_deadline(&self) -> Option<Timestamp> {
+        self.deadlines.values().map(|(_, deadline)| *deadline).min()
+    }
+
+    /// Looks at all of them.
+    pub(super) fn judge(&mut self, engine: &Engine, now: Timestamp) -> Verdicts {
+        let mut verdicts = Verdicts::default();
+        self.deadlines
+            .retain(|group, (uid, deadline)| match standing(engine, group, uid) {
+                Standing::Gone => false,
+                Standing::Whole => {
+                    verdicts.completed += 1;
+                    false
+                }
+                Standing::Short if now < *deadline => true,
+                Standing::Short => {
+                    verdicts
+                        .released
+                        .push((Arc::clone(group), Arc::clone(uid), placed(engine, group)));
+                    false
+                }
+            });
+        verdicts
+    }
+}
+
+fn standing(engine: &Engine, group: &str, uid: &Arc<str>) -> Standing {
+    let state = engine.state();
+    let Some(job) = state.model.jobs.find(group) else {
+        return Standing::Gone;
+    };
+    let (record, counts) = (&state.model.jobs[job], state.ledger.counts(job));
+    if !record.present || record.uid != *uid || placed(engine, group).is_empty() {
+        return Standing::Gone;
+    }
+    // Binds under way count: they end one way or the other.
+    if counts.scheduled() + counts.of(Status::Allocated) >= record.min_member {
+        Standing::Whole
+    } else {
+        Standing::Short
+    }
+}
+
+/// The pods of a group that the API shows on a node, and that have not ended.
+fn placed(engine: &Engine, group: &str) -> Vec<Member> {
+    let state = engine.state();
+    let Some(job) = state.model.jobs.find(group) else {
+        return Vec::new();
+    };
+    let tasks = state.model.jobs[job].tasks.iter();
+    let mut members: Vec<Member> = tasks
+        .filter(|&&task| matches!(state.ledger.status(task), Status::Bound | Status::Running))
+        .map(|&task| {
+            (
+                Arc::clone(state.model.tasks.name(task)),
+                Arc::clone(&state.model.tasks[task].uid),
+            )
+        })
+        .collect();
+    members.sort_by(|a, b| split_key(&a.0).cmp(&split_key(&b.0)));
+    members
+}
+
+#[cfg(test)]
+mod tests {
+    use basalt_engine::facts::{Event, PodFacts, PodGroupFacts, PodPhase};
+    use basalt_engine::{Conf, Options};
+
+    use super::*;
+
+    fn pod(index: u32, node: Option<&str>) -> Event {
+        Event::Pod(PodFacts {
+            key: format!("a/p-{index}").into(),
+            uid: format!("u{index}").into(),
+            scheduler: "volcano".into(),
+            group: Some("a/g".into()),
+            phase: PodPhase::Pending,
+            node: node.map(Into::into),
+            ..PodFacts::default()
+        })
+    }
+
+    fn engine() -> Engine {
+        let mut engine = Engine::new(Conf::embedded(), Options::default());
+        engine.apply(&Event::PodGroup(PodGroupFacts {
+            key: "a/g".into(),
+            uid: "g".into(),
+            min_member: 2,
+            phase: Phase::Inqueue,
+            ..PodGroupFacts::default()
+        }));
+        engine.apply(&pod(0, Some("n")));
+        engine.apply(&pod(1, None));
+        engine
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("a small time")
+    }
+
+    #[test]
+    fn a_short_gang_is_completed_or_released() {
+        let mut engine = engine();
+        let mut short = ShortGangs::new(Duration::from_secs(10));
+        short.survey(&engine, at(0));
+        assert_eq!(short.next_deadline(), Some(at(10)));
+        assert!(short.judge(&engine, at(9)).released.is_empty());
+        let released = short.judge(&engine, at(10)).released;
+        assert_eq!(released.len(), 1);
+        assert_eq!(released[0].2, [("a/p-0".into(), "u0".into())]);
+        assert_eq!(short.next_deadline(), None, "released once");
+
+        short.note(&"a/g".into(), &"g".into(), at(20));
+        engine.apply(&pod(1, Some("n")));
+        let verdicts = short.judge(&engine, at(40));
+        assert_eq!((verdicts.completed, verdicts.released.len()), (1, 0));
+    }
+
+    #[test]
+    fn a_gang_that_is_gone_is_forgotten() {
+        let mut engine = engine();
+        let mut short = ShortGangs::new(Duration::from_secs(10));
+        short.note(&"a/g".into(), &"g".into(), at(0));
+        engine.apply(&Event::PodGone {
+            key: "a/p-0".into(),
+            uid: None,
+        });
+        let verdicts = short.judge(&engine, at(20));
+        assert_eq!((verdicts.completed, verdicts.released.len()), (0, 0));
+        assert_eq!(short.next_deadline(), None);
+    }
+}

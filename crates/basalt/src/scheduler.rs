@@ -1,0 +1,155 @@
+//! `basalt scheduler`: the scheduler alone, against any cluster.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use basalt_engine::Conf;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::live::scheduler::{ConfSource, Scheduler, SchedulerOptions};
+
+/// Run the scheduler alone, against any cluster.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Only one scheduler may serve a name: two at the same time would give the same room away twice.
+
+Examples:
+  basalt scheduler --kubeconfig ~/.kube/config --conf volcano-scheduler.conf
+  basalt scheduler                                    inside a pod: with its service account
+  basalt scheduler --scheduler-name team-a --metrics-listen 0.0.0.0:8080")]
+pub struct SchedulerArguments {
+    /// How to reach the cluster [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig [default: its current one]
+    #[arg(long, value_name = "NAME", requires = "kubeconfig")]
+    context: Option<String>,
+    /// Configuration in Volcano's form, read again when it changes [default: Volcano's own]
+    #[arg(long, alias = "scheduler-conf", value_name = "FILE")]
+    conf: Option<PathBuf>,
+    /// Refuse a configuration that has keys or plugins that are not understood
+    #[arg(long, requires = "conf")]
+    strict_conf: bool,
+    /// Serve pods that name this scheduler; may be repeated [default: volcano, basalt]
+    #[arg(long, value_name = "NAME")]
+    scheduler_name: Vec<String>,
+    /// Where /healthz, /readyz and /metrics are served; port 0 takes a free one
+    #[arg(
+        long,
+        alias = "listen-address",
+        value_name = "ADDR:PORT",
+        default_value = "127.0.0.1:8080"
+    )]
+    metrics_listen: SocketAddr,
+    /// Milliseconds between two cycles at most; news wakes one at once
+    #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(10..=60_000))]
+    period_max: u64,
+    /// Seconds that a gang of which only a part could be bound has to become whole, before it is let go
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    gang_grace: u64,
+    /// Seconds between two looks of the auditor at what was done; 0 for none
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    audit_period: u64,
+}
+
+impl SchedulerArguments {
+    fn options(&self) -> SchedulerOptions {
+        let defaults = SchedulerOptions::default();
+        let mut engine = defaults.engine;
+        if !self.scheduler_name.is_empty() {
+            engine.scheduler_names.clone_from(&self.scheduler_name);
+        }
+        SchedulerOptions {
+            conf: ConfSource {
+                path: self.conf.clone(),
+                strict: self.strict_conf,
+            },
+            built_in: volcanos_default,
+            engine,
+            period_max: Duration::from_millis(self.period_max),
+            gang_grace: Duration::from_secs(self.gang_grace),
+            audit_every: Duration::from_secs(self.audit_period),
+            seed: defaults.seed,
+        }
+    }
+
+    async fn client(&self) -> anyhow::Result<Client> {
+        let config = match &self.kubeconfig {
+            Some(path) => {
+                let kubeconfig =
+                    Kubeconfig::read_from(path).with_context(|| format!("--kubeconfig {}", path.display()))?;
+                let options = KubeConfigOptions {
+                    context: self.context.clone(),
+                    ..KubeConfigOptions::default()
+                };
+                Config::from_custom_kubeconfig(kubeconfig, &options)
+                    .await
+                    .with_context(|| format!("--kubeconfig {}", path.display()))?
+            }
+            None => Config::infer().await.context(
+                "there is no kubeconfig, and this is no pod: say how to reach the cluster with --kubeconfig",
+            )?,
+        };
+        Ok(Client::try_from(config)?)
+    }
+}
+
+/// What Volcano's chart ships.
+const VOLCANOS: &str = r#"
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang, enablePreemptable: false}, {name: conformance}]
+- plugins: [{name: overcommit}, {name: drf, enablePreemptable: false}, {name: predicates}, {name: proportion}, {name: nodeorder}, {name: binpack}]
+"#;
+
+/// Volcano's own configuration: on a cluster nothing may surprise those who come from there.
+fn volcanos_default() -> Conf {
+    Conf::parse(VOLCANOS).unwrap_or_default()
+}
+
+/// Runs the scheduler until it is told to stop.
+pub fn main(arguments: SchedulerArguments) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("starting the async runtime")?;
+    runtime.block_on(async {
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let scheduler = Scheduler::new(arguments.client().await?, arguments.options())?;
+        let listener = TcpListener::bind(arguments.metrics_listen).await.with_context(|| {
+            format!(
+                "listening on {}: take another address with --metrics-listen ADDR:PORT",
+                arguments.metrics_listen
+            )
+        })?;
+        println!(
+            "basalt scheduler: health and metrics at http://{}",
+            listener.local_addr()?
+        );
+        let serving = axum::serve(listener, scheduler.face().router());
+        tokio::select! {
+            _ = interrupt.recv() => Ok(()),
+            _ = terminate.recv() => Ok(()),
+            failure = scheduler.run() => failure.context("the scheduler failed"),
+            failure = serving => failure.context("serving health and metrics"),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn volcanos_configuration_reads() {
+        let conf = volcanos_default();
+        assert_eq!(conf.actions, ["enqueue", "allocate", "backfill"]);
+        assert_eq!(conf.tiers.iter().map(Vec::len).collect::<Vec<_>>(), [3, 6]);
+    }
+}
