@@ -3,6 +3,7 @@
 mod allocate;
 mod backfill;
 mod enqueue;
+mod fifo;
 mod heap;
 
 use std::sync::Arc;
@@ -82,8 +83,8 @@ impl Cycle<'_> {
         }
     }
 
-    /// The jobs that pass a test, in line by queue order and job order. Jobs without a group, without a queue, or with
-    /// needs that we do not know are never in line.
+    /// The jobs that pass a test, in line by queue order and job order. Jobs without a group, without a queue, with
+    /// needs that we do not know, or behind the head of a queue that waits are never in line.
     fn line(&self, wanted: impl Fn(JobId) -> bool) -> Line {
         let mut jobs: FxHashMap<QueueId, Heap<JobId>> = FxHashMap::default();
         for job in self.state.model.jobs.ids() {
@@ -93,7 +94,7 @@ impl Cycle<'_> {
                 && record.present
                 && record.unsupported.is_empty()
                 && self.state.model.queues[record.queue].present;
-            if served && wanted(job) {
+            if served && wanted(job) && !self.is_behind_the_head(job) {
                 jobs.entry(record.queue).or_default().add(job);
             }
         }

@@ -31,7 +31,7 @@ impl Cycle<'_> {
         let mut line = self.line(|job| {
             let counts = self.state.ledger.counts(job);
             let waits = counts.of(Status::Pending) > counts.pending_best_effort || counts.of(Status::Pipelined) > 0;
-            waits && self.is_active(job)
+            (waits && self.is_active(job)) || self.holds_its_place(job)
         });
         let mut sheets: FxHashMap<JobId, Worksheet> = FxHashMap::default();
         while let Some(queue) = self.next_queue(&mut line) {
@@ -44,7 +44,7 @@ impl Cycle<'_> {
             let checkpoint = self.state.checkpoint();
             let sheet = match sheets.remove(&job) {
                 Some(sheet) => Some(sheet),
-                None if self.is_hopeless(job) => None,
+                None if !self.is_active(job) || self.is_hopeless(job) => None,
                 None => Some(self.worksheet(job)),
             };
             if let Some(mut sheet) = sheet
@@ -54,6 +54,7 @@ impl Cycle<'_> {
                 sheets.insert(job, sheet);
                 self.requeue_job(&mut line, queue, job);
             }
+            self.let_head_block(&mut line, queue, job);
             if line.jobs.get(&queue).is_some_and(|jobs| !jobs.is_empty()) {
                 self.requeue(&mut line, queue);
             }

@@ -4,7 +4,8 @@ use super::Cycle;
 use crate::facts::Phase;
 
 impl Cycle<'_> {
-    /// Goes through the waiting groups in order; a refused one does not hold up the others. A group that declares no
+    /// Goes through the waiting groups in order; a refused one does not hold up the others, but in a
+    /// first-in-first-out queue. A group that declares no
     /// minimum is let in without a vote.
     pub(super) fn enqueue(&mut self) {
         let mut line = self.line(|job| self.state.model.jobs[job].phase == Phase::Pending);
@@ -23,7 +24,10 @@ impl Cycle<'_> {
                     self.state.set_phase(job, Phase::Inqueue);
                     self.state.mark(job);
                 }
-                Err(refusal) => self.attempts.entry(job).or_default().refusal = Some(refusal),
+                Err(refusal) => {
+                    self.attempts.entry(job).or_default().refusal = Some(refusal);
+                    self.let_head_block(&mut line, queue, job);
+                }
             }
             self.requeue(&mut line, queue);
         }
