@@ -2,10 +2,15 @@
 //!
 //! The auditor shares no arithmetic with what it checks: it reads JSON as a stranger would, so that
 //! one mistake cannot hide another. [`check`] looks once at a world at rest; an [`Auditor`] watches a
-//! world that moves and also knows what must never change.
+//! world that moves and also knows what must never change. [`judge`] holds one decision of a scheduler
+//! against the [`World`] that it saw and the [`Rules`] of its configuration; a [`History`] of decisions
+//! tells evictions that go round in circles.
 
+mod amounts;
 mod auditor;
+mod decision;
 mod gang;
+mod history;
 mod job;
 mod node;
 mod objects;
@@ -13,9 +18,15 @@ mod quantity;
 mod queue;
 mod read;
 mod request;
+mod rules;
+mod world;
 
 pub use auditor::Auditor;
+pub use decision::{Decision, Eviction, Placement, Purpose, QueueReport, judge};
+pub use history::History;
 pub use objects::Objects;
+pub use rules::Rules;
+pub use world::World;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -23,8 +34,9 @@ use serde_json::Value;
 /// One broken promise.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Finding {
-    /// Id of the promise: `I1` no over-commit, `I2` gang, `I6` no lost or doubled pod, `I7` one bind,
-    /// `I8` closed queues are empty, `L1` status follows facts.
+    /// Id of the promise: `I1` no over-commit, `I2` gang, `I3` capability, `I4` guarantee, `I5` evictions have
+    /// a purpose and permitted victims, `I6` no lost or doubled pod, `I7` one bind, `I8` closed queues are
+    /// empty, `I10` accounts are the facts, `I13` pods go only where they may, `L1` status follows facts.
     pub invariant: &'static str,
     /// The object that it was found on: `Kind namespace/name`.
     pub object: String,
@@ -33,6 +45,14 @@ pub struct Finding {
 }
 
 impl Finding {
+    fn on(invariant: &'static str, object: String, message: String) -> Self {
+        Self {
+            invariant,
+            object,
+            message,
+        }
+    }
+
     fn new(invariant: &'static str, kind: &str, object: &Value, message: String) -> Self {
         Self {
             invariant,

@@ -1,5 +1,6 @@
 //! `basalt bench`: each figure beside its limit or its peer, measured in the same run.
 
+pub mod engine;
 pub mod gang;
 pub mod get;
 pub mod hold;
@@ -15,6 +16,8 @@ pub enum Bench {
     Store(store::Args),
     /// Time from creating a Job to its gang being Running
     Gang(gang::GangOptions),
+    /// How fast the scheduler decides: gangs on many nodes, queues, reclaim
+    Engine(engine::EngineOptions),
     /// In-process reads per second on one core
     Get(get::GetOptions),
     /// A whole cluster in one process: memory, the time of a list, the time of a restart
@@ -24,14 +27,15 @@ pub enum Bench {
 impl Bench {
     /// Measures, and prints the result.
     pub fn run(self) -> anyhow::Result<()> {
-        // Reads are measured on one core; everything else has the machine.
+        // Decisions and reads are measured on one core; everything else has the machine.
         let mut builder = match self {
-            Self::Get(_) => tokio::runtime::Builder::new_current_thread(),
+            Self::Engine(_) | Self::Get(_) => tokio::runtime::Builder::new_current_thread(),
             _ => tokio::runtime::Builder::new_multi_thread(),
         };
         let runtime = builder.enable_all().build().context("starting the async runtime")?;
         runtime.block_on(async {
             match self {
+                Self::Engine(options) => engine::run(options),
                 Self::Store(options) => store::run(options).await,
                 Self::Gang(options) => gang::run(options).await,
                 Self::Get(options) => get::run(options).await,

@@ -2,18 +2,20 @@
 
 mod allocate;
 mod backfill;
+mod close;
 mod enqueue;
 mod fifo;
 mod heap;
 
 use std::sync::Arc;
 
+use basalt_api::reason::Reason;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::candidates::{Candidates, Fit};
 use crate::conf::Conf;
-use crate::explain::Shortage;
+use crate::explain::{Alike, Shortages};
 use crate::facts::Phase;
 use crate::ledger::Status;
 use crate::model::{ClassId, Id, JobId, NodeId, QueueId, TaskId};
@@ -37,7 +39,11 @@ pub(crate) struct Cycle<'a> {
     /// What went wrong for jobs that could not be placed.
     pub attempts: FxHashMap<JobId, Attempt>,
     /// Why no node takes a pod of a class, worked out once per class.
-    pub shortages: FxHashMap<ClassId, Arc<Shortage>>,
+    pub shortages: &'a mut Shortages,
+    /// The jobs that this cycle looks at.
+    pub jobs: Vec<JobId>,
+    /// Reasons that were worked out in this cycle.
+    pub alike: FxHashMap<Alike, Arc<[Reason]>>,
 }
 
 /// What was decided for a job: all of it or nothing.
@@ -87,7 +93,7 @@ impl Cycle<'_> {
     /// needs that we do not know, or behind the head of a queue that waits are never in line.
     fn line(&self, wanted: impl Fn(JobId) -> bool) -> Line {
         let mut jobs: FxHashMap<QueueId, Heap<JobId>> = FxHashMap::default();
-        for job in self.state.model.jobs.ids() {
+        for &job in &self.jobs {
             let record = &self.state.model.jobs[job];
             let late = record.retry_at_ms > self.now_ms;
             let served = !late
@@ -180,10 +186,7 @@ impl Cycle<'_> {
     fn note_failure(&mut self, attempt: &mut Attempt, class: ClassId) {
         if !attempt.failed.contains(&class) {
             attempt.failed.push(class);
-            let (state, hooks) = (&*self.state, self.hooks);
-            self.shortages
-                .entry(class)
-                .or_insert_with(|| Arc::new(Shortage::of(state, hooks, class)));
+            self.shortages.note(self.state, self.hooks, class);
         }
     }
 

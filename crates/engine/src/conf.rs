@@ -194,6 +194,13 @@ impl Conf {
         self.actions.iter().any(|action| action == name)
     }
 
+    /// Whether any action takes room from those who have it.
+    pub fn evicts(&self) -> bool {
+        ["preempt", "reclaim", "gangpreempt", "gangreclaim"]
+            .iter()
+            .any(|name| self.has_action(name))
+    }
+
     fn add_action(&mut self, name: &str) -> Result<(), ConfError> {
         if !ACTIONS.contains(&name) {
             return Err(ConfError::UnknownAction { name: name.to_owned() });

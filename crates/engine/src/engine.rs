@@ -1,17 +1,19 @@
 //! The engine: events in, plans out.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::actions::Cycle;
 use crate::candidates::Candidates;
 use crate::conf::Conf;
-use crate::facts::{Event, Phase, Tally};
+use crate::explain::Shortages;
+use crate::facts::Event;
 use crate::ledger::Status;
-use crate::model::{Id, JobId, NodeId, QueueId, TaskId};
-use crate::plan::{Bind, Eviction, Pipelined, Plan, Purpose, QueueState, Transaction, Waiting};
+use crate::model::{Id, QueueId};
+use crate::plan::{Plan, QueueState, Waiting};
 use crate::plugin::Hooks;
 use crate::resources::{Amounts, DimId};
 use crate::session::{Promise, State};
@@ -80,7 +82,8 @@ pub struct Engine {
     hooks: Hooks,
     state: State,
     candidates: Candidates,
-    waiting: Arc<Vec<Waiting>>,
+    shortages: Shortages,
+    waiting: Arc<Vec<Arc<Waiting>>>,
     queues: Arc<Vec<QueueState>>,
     statistics: Statistics,
     /// The time of the last cycle.
@@ -101,6 +104,7 @@ impl Engine {
             options,
             state: State::default(),
             candidates: Candidates::default(),
+            shortages: Shortages::default(),
             waiting: Arc::default(),
             queues: Arc::default(),
             statistics: Statistics::default(),
@@ -113,7 +117,8 @@ impl Engine {
         self.hooks = Hooks::new(&conf);
         self.conf = conf;
         self.candidates.clear();
-        self.state.changed = true;
+        self.shortages.clear();
+        self.state.ease();
     }
 
     /// The configuration in force.
@@ -242,11 +247,14 @@ impl Engine {
         self.statistics.busy_cycles += 1;
         self.state.changed = false;
         self.state.order_nodes(seed);
-        for class in std::mem::take(&mut self.state.freed_classes) {
+        let freed = std::mem::take(&mut self.state.freed_classes);
+        for &class in &freed {
             self.candidates.forget(class);
         }
+        self.shortages.open(&freed);
         self.hooks.open(&self.state);
         self.state.open();
+        let jobs = self.state.hopefuls();
         let mut cycle = Cycle {
             state: &mut self.state,
             hooks: &self.hooks,
@@ -256,12 +264,15 @@ impl Engine {
             decisions: Vec::new(),
             held: Vec::new(),
             attempts: FxHashMap::default(),
-            shortages: FxHashMap::default(),
+            shortages: &mut self.shortages,
+            jobs,
+            alike: FxHashMap::default(),
         };
         stage("open");
         cycle.run(stage);
         let transactions = cycle.close(now_ms);
-        self.waiting = Arc::new(cycle.waiting());
+        let news = cycle.settle();
+        merge(&mut self.waiting, news);
         self.state.settle();
         self.queues = Arc::new(queue_states(&self.state, &self.hooks));
         let plan = Plan {
@@ -296,17 +307,14 @@ impl Engine {
                 self.state.unassume(promise.task);
             }
         }
-        let State {
-            retries,
-            model,
-            changed,
-            ..
-        } = &mut self.state;
-        retries.retain(|&job| {
-            let due = model.jobs[job].retry_at_ms <= now_ms;
-            *changed |= due;
-            !due
-        });
+        let (due, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut self.state.retries)
+            .into_iter()
+            .partition(|&job| self.state.model.jobs[job].retry_at_ms <= now_ms);
+        self.state.retries = rest;
+        for job in due {
+            self.state.mark(job);
+            self.state.changed = true;
+        }
     }
 
     /// Drops the confirmed ones of a list of promises, and takes out those that were made before a time.
@@ -336,6 +344,26 @@ fn awaited(state: &State) -> FxHashMap<QueueId, Vec<(DimId, i64)>> {
     awaited
 }
 
+/// Brings the list of waiting groups up to date; it is sorted by key.
+fn merge(waiting: &mut Arc<Vec<Arc<Waiting>>>, news: BTreeMap<Arc<str>, Option<Arc<Waiting>>>) {
+    if news.is_empty() {
+        return;
+    }
+    let mut merged = Vec::with_capacity(waiting.len() + news.len());
+    let mut news = news.into_iter().peekable();
+    for known in waiting.iter() {
+        while let Some((_, new)) = news.next_if(|(key, _)| *key < known.pod_group) {
+            merged.extend(new);
+        }
+        match news.next_if(|(key, _)| *key == known.pod_group) {
+            Some((_, new)) => merged.extend(new),
+            None => merged.push(known.clone()),
+        }
+    }
+    merged.extend(news.filter_map(|(_, new)| new));
+    *waiting = Arc::new(merged);
+}
+
 /// The account of every queue, by name.
 fn queue_states(state: &State, hooks: &Hooks) -> Vec<QueueState> {
     let queues = &state.model.queues;
@@ -359,161 +387,4 @@ fn queue_states(state: &State, hooks: &Hooks) -> Vec<QueueState> {
         .collect();
     states.sort_by(|a, b| a.name.cmp(&b.name));
     states
-}
-
-impl Cycle<'_> {
-    /// Turns decisions into transactions, works out phases, and lets go of what was only held.
-    fn close(&mut self, now_ms: i64) -> Vec<Transaction> {
-        let mut transactions: Vec<Transaction> = Vec::new();
-        let mut index: FxHashMap<JobId, usize> = FxHashMap::default();
-        for decision in std::mem::take(&mut self.decisions) {
-            let job = decision.job;
-            let at = *index.entry(job).or_insert_with(|| {
-                transactions.push(self.transaction(job));
-                transactions.len() - 1
-            });
-            let clears = !decision.evicted.is_empty();
-            for (task, purpose) in decision.evicted {
-                transactions[at].evictions.push(self.eviction(task, purpose));
-                self.state.model.tasks[task].evicting = true;
-                let promise = self.promise(task, now_ms);
-                self.state.evicting.push(promise);
-                self.state.mark(self.state.model.tasks[task].job);
-            }
-            for task in decision.placed {
-                if self.state.ledger.status(task) == Status::Allocated {
-                    transactions[at].binds.push(self.bind(task));
-                    let promise = self.promise(task, now_ms);
-                    self.state.assumed.push(promise);
-                    self.state.mark(job);
-                } else {
-                    if clears {
-                        let promise = self.promise(task, now_ms);
-                        self.state.holds.push(promise);
-                    }
-                    self.held.push(task);
-                }
-            }
-        }
-        let keeps: FxHashSet<TaskId> = self.state.holds.iter().map(|hold| hold.task).collect();
-        for task in std::mem::take(&mut self.held) {
-            let job = self.state.model.tasks[task].job;
-            let at = *index.entry(job).or_insert_with(|| {
-                transactions.push(self.transaction(job));
-                transactions.len() - 1
-            });
-            let nominated = keeps.contains(&task);
-            let Bind { pod, uid, node } = self.bind(task);
-            if nominated {
-                self.state.model.tasks[task].nominated = Some(node.clone());
-            } else {
-                self.state.set(task, Status::Pending, NodeId::NONE);
-            }
-            transactions[at].pipelined.push(Pipelined {
-                pod,
-                uid,
-                node,
-                nominated,
-            });
-        }
-        for (job, phase, tally) in self.news() {
-            let at = *index.entry(job).or_insert_with(|| {
-                transactions.push(self.transaction(job));
-                transactions.len() - 1
-            });
-            transactions[at].phase = phase;
-            transactions[at].tally = tally;
-        }
-        transactions
-    }
-
-    fn transaction(&self, job: JobId) -> Transaction {
-        let record = &self.state.model.jobs[job];
-        Transaction {
-            pod_group: self.state.model.jobs.name(job).clone(),
-            uid: record.uid.clone(),
-            spec_hash: record.spec_hash,
-            min_member: record.min_member,
-            binds: Vec::new(),
-            evictions: Vec::new(),
-            pipelined: Vec::new(),
-            phase: None,
-            tally: None,
-        }
-    }
-
-    fn promise(&self, task: TaskId, since_ms: i64) -> Promise {
-        let uid = self.state.model.tasks[task].uid.clone();
-        Promise { since_ms, task, uid }
-    }
-
-    fn eviction(&self, task: TaskId, purpose: Purpose) -> Eviction {
-        let Bind { pod, uid, node } = self.bind(task);
-        Eviction {
-            pod,
-            uid,
-            node,
-            purpose,
-        }
-    }
-
-    fn bind(&self, task: TaskId) -> Bind {
-        let model = &self.state.model;
-        Bind {
-            pod: model.tasks.name(task).clone(),
-            uid: model.tasks[task].uid.clone(),
-            node: model.nodes.name(self.state.ledger.node(task)).clone(),
-        }
-    }
-
-    /// The phases and counters that changed, by key.
-    fn news(&mut self) -> Vec<(JobId, Option<Phase>, Option<Tally>)> {
-        let mut jobs = std::mem::take(&mut self.state.dirty_jobs);
-        jobs.sort_unstable();
-        jobs.dedup();
-        jobs.retain(|&job| self.state.model.jobs[job].present);
-        jobs.sort_by(|&a, &b| self.state.model.jobs.name(a).cmp(self.state.model.jobs.name(b)));
-        let mut news = Vec::new();
-        for job in jobs {
-            let (phase, counts) = (self.phase(job), *self.state.ledger.counts(job));
-            let tally = Tally {
-                running: counts.of(Status::Running),
-                succeeded: counts.of(Status::Succeeded),
-                failed: counts.of(Status::Failed),
-            };
-            self.state.set_phase(job, phase);
-            let record = &mut self.state.model.jobs[job];
-            let new_phase = (std::mem::replace(&mut record.announced, phase) != phase).then_some(phase);
-            let new_tally = (std::mem::replace(&mut record.announced_tally, tally) != tally).then_some(tally);
-            // A group that fell back has to be let in again, by a next cycle.
-            self.state.changed |= new_phase == Some(Phase::Pending);
-            if new_phase.is_some() || new_tally.is_some() {
-                news.push((job, new_phase, new_tally));
-            }
-        }
-        news
-    }
-
-    /// Volcano's rule: pods run but the gang is broken → Unknown; enough pods are placed → Running, or Completed when
-    /// all have ended; else Inqueue if it was let in, Pending if not.
-    fn phase(&self, job: JobId) -> Phase {
-        let record = &self.state.model.jobs[job];
-        let counts = self.state.ledger.counts(job);
-        let ended = counts.ended() == counts.total();
-        if record.phase == Phase::Completed && ended {
-            // Cleaning up its pods does not bring a group back.
-            return Phase::Completed;
-        }
-        if counts.of(Status::Running) > 0 && !self.hooks.job_ready(self.state, job) {
-            return Phase::Unknown;
-        }
-        if counts.scheduled() >= record.min_member.max(1) {
-            return if ended { Phase::Completed } else { Phase::Running };
-        }
-        if record.phase == Phase::Inqueue {
-            Phase::Inqueue
-        } else {
-            Phase::Pending
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! Why something waits, with numbers. Worked out once per class of pods, never per pod.
 
-use std::collections::BTreeMap;
+mod shortage;
+
 use std::sync::Arc;
 
 use basalt_api::reason::{Code, Reason};
@@ -8,86 +9,23 @@ use basalt_api::reason::{Code, Reason};
 use crate::actions::Cycle;
 use crate::facts::{Phase, quantity};
 use crate::ledger::Status;
-use crate::model::{ClassId, Id, JobId};
+use crate::model::{ClassId, JobId, QueueId};
 use crate::plan::Waiting;
-use crate::plugin::{Blocker, Hooks, Refusal};
-use crate::resources::DimId;
-use crate::session::State;
+use crate::plugin::Refusal;
+
+pub(crate) use self::shortage::Shortages;
 
 /// A plan does not carry more failing classes per group than this.
 const CLASSES_MAX: usize = 4;
 
-/// Why no node takes a pod of a class.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Shortage {
-    /// Number of nodes by what speaks against them; each node counts once.
-    nodes: BTreeMap<String, usize>,
-    /// The resource that most nodes lack: its name, what a pod needs, the most that a node has.
-    worst: Option<(Arc<str>, i64, i64)>,
-}
-
-impl Shortage {
-    pub(crate) fn of(state: &State, hooks: &Hooks, class: ClassId) -> Shortage {
-        let mut request: Vec<(DimId, i64)> = state.model.classes.request(class).iter().collect();
-        request.sort_by(|a, b| state.model.dims.name(a.0).cmp(state.model.dims.name(b.0)));
-        let mut lacking = vec![0_usize; request.len()];
-        let mut most = vec![0_i64; request.len()];
-        let mut blocked: BTreeMap<Blocker, usize> = BTreeMap::new();
-        for &node in state.nodes_in_order() {
-            if let Some(blocker) = hooks.blocker(state, class, node) {
-                *blocked.entry(blocker).or_default() += 1;
-                continue;
-            }
-            let free = |dim: DimId| {
-                state
-                    .ledger
-                    .future()
-                    .get(node.index(), dim)
-                    .min(state.ledger.idle_of(node, dim))
-            };
-            let mut first = None;
-            for (at, &(dim, need)) in request.iter().enumerate() {
-                most[at] = most[at].max(free(dim));
-                if first.is_none() && need > free(dim) {
-                    first = Some(at);
-                }
-            }
-            if let Some(at) = first {
-                lacking[at] += 1;
-            }
-        }
-        let mut shortage = Shortage::default();
-        for (blocker, count) in blocked {
-            let why = match blocker {
-                Blocker::NotReady => "not ready",
-                Blocker::Unschedulable => "unschedulable",
-                Blocker::Affinity => "not selected by the pod",
-                Blocker::Taint => "with a taint that the pod does not tolerate",
-            };
-            shortage.nodes.insert(why.to_owned(), count);
-        }
-        for (at, &(dim, need)) in request.iter().enumerate().filter(|&(at, _)| lacking[at] > 0) {
-            let name = state.model.dims.name(dim);
-            shortage.nodes.insert(format!("not enough {name}"), lacking[at]);
-            if lacking.iter().all(|&count| count <= lacking[at]) && shortage.worst.is_none() {
-                shortage.worst = Some((name.clone(), need, most[at].max(0)));
-            }
-        }
-        shortage
-    }
-
-    fn reason(&self) -> Reason {
-        let mut reason = match &self.worst {
-            Some((name, need, have)) => {
-                Reason::new(Code::NotEnoughResources).amounts(&**name, quantity(name, *need), quantity(name, *have))
-            }
-            None => Reason::new(Code::NoFittingNode),
-        };
-        for (why, &count) in &self.nodes {
-            reason = reason.nodes(why.as_str(), count);
-        }
-        reason
-    }
+/// What makes two groups wait for the same reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Alike {
+    queue: QueueId,
+    min_member: u32,
+    placed: u32,
+    pipelined: bool,
+    class: ClassId,
 }
 
 fn pods(code: Code, need: u32, have: u32) -> Reason {
@@ -99,26 +37,55 @@ fn pods(code: Code, need: u32, have: u32) -> Reason {
 }
 
 impl Cycle<'_> {
-    /// Every group that waits at the end of the cycle, sorted by key.
-    pub(crate) fn waiting(&self) -> Vec<Waiting> {
+    /// Whether a group waits at the end of the cycle, and why.
+    pub(crate) fn waiting(&mut self, job: JobId) -> Option<Arc<Waiting>> {
+        let counts = self.state.ledger.counts(job);
+        let pods = counts.of(Status::Pending) + counts.of(Status::Pipelined);
+        let reasons = self.shared_reasons(job, pods);
         let model = &self.state.model;
-        let mut waiting = Vec::new();
-        for job in model.jobs.ids() {
-            let counts = self.state.ledger.counts(job);
-            let pods = counts.of(Status::Pending) + counts.of(Status::Pipelined);
-            let reasons = self.reasons(job, pods);
-            if !reasons.is_empty() {
-                let (pod_group, uid) = (model.jobs.name(job).clone(), model.jobs[job].uid.clone());
-                waiting.push(Waiting {
-                    pod_group,
-                    uid,
-                    pods,
-                    reasons,
-                });
-            }
+        (!reasons.is_empty()).then(|| {
+            Arc::new(Waiting {
+                pod_group: model.jobs.name(job).clone(),
+                uid: model.jobs[job].uid.clone(),
+                pods,
+                reasons,
+            })
+        })
+    }
+
+    /// Groups that wait for the same thing in the same way share their reasons: of a long backlog few are worked out.
+    fn shared_reasons(&mut self, job: JobId, pending: u32) -> Arc<[Reason]> {
+        let record = &self.state.model.jobs[job];
+        let alike = self.attempts.get(&job).and_then(|attempt| {
+            let plain = record.odd_tasks == 0
+                && record.unsupported.is_empty()
+                && record.retry_at_ms <= self.now_ms
+                && record.phase != Phase::Completed
+                && pending > 0
+                && attempt.refusal.is_none()
+                && attempt.failed.len() == 1
+                && self.state.ledger.counts(job).pending_best_effort == 0;
+            plain.then(|| Alike {
+                queue: record.queue,
+                min_member: record.min_member,
+                placed: attempt.placed,
+                pipelined: attempt.pipelined,
+                class: attempt.failed[0],
+            })
+        });
+        if let Some(alike) = &alike
+            && let Some(known) = self.alike.get(alike)
+            && self.hooks.job_invalid(self.state, job).is_none()
+        {
+            return known.clone();
         }
-        waiting.sort_by(|a, b| a.pod_group.cmp(&b.pod_group));
-        waiting
+        let reasons: Arc<[Reason]> = self.reasons(job, pending).into();
+        if let Some(alike) = alike
+            && self.hooks.job_invalid(self.state, job).is_none()
+        {
+            self.alike.insert(alike, reasons.clone());
+        }
+        reasons
     }
 
     fn reasons(&self, job: JobId, pending: u32) -> Vec<Reason> {
@@ -187,7 +154,7 @@ impl Cycle<'_> {
             for shortage in attempt
                 .failed
                 .iter()
-                .filter_map(|class| self.shortages.get(class))
+                .filter_map(|&class| self.shortages.get(class))
                 .take(CLASSES_MAX)
             {
                 let reason = shortage.reason();

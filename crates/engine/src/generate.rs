@@ -1,11 +1,17 @@
-//! Workloads of any size, for measurements: equal nodes, gangs of equal pods.
+//! Workloads of any size, for measurements: equal nodes, gangs of equal pods, a tree of queues.
+
+mod reclaim;
 
 use std::sync::Arc;
 
 use crate::facts::{Event, NodeFacts, Phase, PodFacts, PodGroupFacts, QueueFacts, Resources};
 
+pub use self::reclaim::Reclaim;
+
 const GIB: i64 = 1 << 30;
 const MIB: i64 = 1 << 20;
+/// Cores of a node, which is also how many pods it takes.
+pub const CORES: usize = 16;
 
 /// The size of a workload. Nodes have 16 cores, 64 GiB and room for 110 pods; pods ask for 1 core and about 1 GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,74 +47,100 @@ impl Workload {
     /// Everything as events: queues, nodes, groups, pods.
     pub fn events(&self) -> impl Iterator<Item = Event> {
         let this = *self;
-        let queues = this.queue_events();
         let nodes = (0..this.nodes).map(|index| Event::Node(node(index)));
-        let jobs = (0..this.jobs).flat_map(move |job| {
-            let pods = (0..this.pods_per_job).map(move |index| Event::Pod(this.pod(job, index)));
-            std::iter::once(Event::PodGroup(this.group(job))).chain(pods)
-        });
-        queues.into_iter().chain(nodes).chain(jobs)
+        let jobs = (0..this.jobs).flat_map(move |job| this.gang(&format!("job-{job}"), job));
+        this.queue_events().into_iter().chain(nodes).chain(jobs)
     }
 
+    /// One gang of a name: its group and its pods. Its shape, queue and age are those of gang number `job`.
+    pub fn gang(&self, name: &str, job: usize) -> impl Iterator<Item = Event> + use<> {
+        let (this, name): (Workload, Arc<str>) = (*self, name.into());
+        let group = Event::PodGroup(this.group(&name, job));
+        let pods = (0..this.pods_per_job).map(move |index| Event::Pod(this.pod(&name, job, index)));
+        std::iter::once(group).chain(pods)
+    }
+
+    /// `root` and a tree below it that widens evenly down to the leaves `queue-N`. Each queue deserves what its leaves do: an equal part of
+    /// the nodes.
     fn queue_events(&self) -> Vec<Event> {
-        let queue = |name: String, parent: String| {
-            Event::Queue(QueueFacts {
-                name: name.into(),
-                parent: parent.into(),
-                ..Default::default()
-            })
-        };
-        let levels = self.depth.max(1);
-        let above = |level: usize| {
-            if level == 0 {
-                "root".to_owned()
+        let (levels, leaves) = (self.depth.max(1), self.queues.max(1));
+        let width = |level: usize| -> usize {
+            let wide = (leaves as f64).powf(level as f64 / levels as f64);
+            if level == levels {
+                leaves
             } else {
-                format!("level-{level}")
+                (wide.round() as usize).clamp(1, leaves)
             }
         };
-        let mut events = vec![queue("root".to_owned(), String::new())];
-        events.extend((1..levels).map(|level| queue(above(level), above(level - 1))));
-        events.extend((0..self.queues.max(1)).map(|index| queue(format!("queue-{index}"), above(levels - 1))));
+        let name = |level: usize, index: usize| match level {
+            0 => "root".to_owned(),
+            level if level == levels => format!("queue-{index}"),
+            level => format!("level-{level}-{index}"),
+        };
+        let part = |leaf: usize| whole(self.nodes * (leaf + 1) / leaves - self.nodes * leaf / leaves);
+        let mut events = vec![queue("root".to_owned(), String::new(), 0)];
+        for level in 1..=levels {
+            for index in 0..width(level) {
+                let above = index * width(level - 1) / width(level);
+                let below = (0..leaves).filter(|leaf| leaf * width(level) / leaves == index);
+                let nodes = below.map(part).sum();
+                events.push(queue(name(level, index), name(level - 1, above), nodes));
+            }
+        }
         events
     }
 
-    fn group(&self, job: usize) -> PodGroupFacts {
+    fn group(&self, name: &str, job: usize) -> PodGroupFacts {
+        let count = whole(self.pods_per_job);
+        let needs = self.request(job).into_iter();
         PodGroupFacts {
-            key: format!("bench/job-{job}").into(),
-            uid: format!("00000000-0000-4000-8001-{job:012}").into(),
+            key: format!("bench/{name}").into(),
+            uid: format!("group-{name}").into(),
             created_ms: whole(job),
             queue: format!("queue-{}", job % self.queues.max(1)).into(),
             min_member: self.pods_per_job as u32,
-            phase: Phase::Inqueue,
+            min_resources: Some(needs.map(|(name, one)| (name, one.saturating_mul(count))).collect()),
+            phase: Phase::Pending,
             ..Default::default()
         }
     }
 
-    fn pod(&self, job: usize, index: usize) -> PodFacts {
+    fn request(&self, job: usize) -> Resources {
         let memory = GIB + MIB * whole(job % self.classes.max(1));
+        Resources::from([(Arc::from("cpu"), 1000), (Arc::from("memory"), memory)])
+    }
+
+    fn pod(&self, name: &str, job: usize, index: usize) -> PodFacts {
         PodFacts {
-            key: format!("bench/job-{job}-task-{index}").into(),
-            uid: format!(
-                "00000000-0000-4000-{:04}-{:012}",
-                job % 10_000,
-                job / 10_000 * self.pods_per_job + index
-            )
-            .into(),
+            key: format!("bench/{name}-task-{index}").into(),
+            uid: format!("pod-{name}-{index:06}").into(),
             created_ms: whole(job),
             scheduler: basalt_api::names::SCHEDULER_NAME.into(),
-            group: Some(format!("bench/job-{job}").into()),
+            group: Some(format!("bench/{name}").into()),
             role: "task".into(),
-            requests: Resources::from([(Arc::from("cpu"), 1000), (Arc::from("memory"), memory)]),
+            requests: self.request(job),
             ..Default::default()
         }
     }
+}
+
+/// A queue that deserves so many nodes; 0: it does not say.
+fn queue(name: String, parent: String, nodes: i64) -> Event {
+    let deserved = [("cpu", whole(CORES) * 1000), ("memory", 64 * GIB)];
+    let deserved = deserved.into_iter().filter(|_| nodes > 0);
+    Event::Queue(QueueFacts {
+        name: name.into(),
+        parent: parent.into(),
+        deserved: deserved.map(|(name, one)| (Arc::from(name), one * nodes)).collect(),
+        ..Default::default()
+    })
 }
 
 fn node(index: usize) -> NodeFacts {
     NodeFacts {
         name: format!("node-{index}").into(),
         allocatable: Resources::from([
-            (Arc::from("cpu"), 16_000),
+            (Arc::from("cpu"), whole(CORES) * 1000),
             (Arc::from("memory"), 64 * GIB),
             (Arc::from("pods"), 110),
         ]),

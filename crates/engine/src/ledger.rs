@@ -9,7 +9,7 @@ mod journal;
 use smallvec::SmallVec;
 
 pub use self::journal::{Journal, Touch};
-use crate::model::{Id, JobId, Model, NodeId, TaskId};
+use crate::model::{ClassId, Id, JobId, Model, NodeId, TaskId};
 use crate::resources::{Columns, DimId};
 
 /// Where a pod stands.
@@ -132,6 +132,7 @@ pub struct Ledger {
     // By job.
     counts: Vec<Counts>,
     role_counts: Vec<SmallVec<[Counts; 1]>>,
+    pending: Vec<SmallVec<[(ClassId, u32); 1]>>,
     job_allocated: Columns,
     // By queue, every queue with all below it.
     queue_allocated: Columns,
@@ -151,6 +152,7 @@ impl Ledger {
         self.future.reserve(model.nodes.slots(), dims);
         self.counts.resize(model.jobs.slots(), Counts::default());
         self.role_counts.resize_with(model.jobs.slots(), SmallVec::new);
+        self.pending.resize_with(model.jobs.slots(), SmallVec::new);
         self.job_allocated.reserve(model.jobs.slots(), dims);
         self.queue_allocated.reserve(model.queues.slots(), dims);
         self.journal.grow(model.nodes.slots());
@@ -194,6 +196,11 @@ impl Ledger {
     /// The counts of one role of a job.
     pub fn role_counts(&self, job: JobId, role: usize) -> Counts {
         self.role_counts[job.index()].get(role).copied().unwrap_or_default()
+    }
+
+    /// How many pods of each class a job has pending. A class may be listed with none.
+    pub fn pending(&self, job: JobId) -> &[(ClassId, u32)] {
+        &self.pending[job.index()]
     }
 
     /// What jobs have allocated, or pipelined: what is being cleared for a job counts as had, else its queue could ask
@@ -277,12 +284,29 @@ impl Ledger {
             roles.resize(role + 1, Counts::default());
         }
         roles[role].shift(status, class.best_effort, enter);
+        if status == Status::Pending {
+            self.count_pending(job, record.class, enter);
+        }
         if status.is_charged() {
             self.job_allocated.shift(job, request, sign);
             for queue in model.chain(model.jobs[record.job].queue) {
                 self.queue_allocated.shift(queue.index(), request, sign);
             }
         }
+    }
+
+    fn count_pending(&mut self, job: usize, class: ClassId, enter: bool) {
+        let census = &mut self.pending[job];
+        match census.iter_mut().find(|(known, _)| *known == class) {
+            Some((_, count)) if enter => *count += 1,
+            Some((_, count)) => *count -= 1,
+            None => census.push((class, 1)),
+        }
+    }
+
+    /// Forgets the classes of which a job has no pod pending any more.
+    pub(crate) fn tidy_pending(&mut self, job: JobId) {
+        self.pending[job.index()].retain(|&mut (_, count)| count > 0);
     }
 
     /// A node offers this much more (or, after [`Ledger::withdraw`], less).
@@ -331,5 +355,6 @@ impl Ledger {
     pub(crate) fn clear_job(&mut self, job: JobId) {
         self.counts[job.index()] = Counts::default();
         self.role_counts[job.index()] = SmallVec::new();
+        self.pending[job.index()] = SmallVec::new();
     }
 }

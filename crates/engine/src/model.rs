@@ -170,6 +170,10 @@ pub struct Job {
     pub bind_failures: u32,
     /// After a failed bind: not tried again before this time.
     pub retry_at_ms: i64,
+    /// In the list of jobs that wait for something.
+    pub unsettled: bool,
+    /// One more than the state's `eased` when nothing more could be done for it; 0: look at it in any case.
+    pub failed_at: u64,
     /// Hard constraints that the engine does not know.
     pub unsupported: Vec<Arc<str>>,
     /// Its pods, in no meaningful order.
@@ -199,6 +203,8 @@ impl Default for Job {
             announced_tally: Tally::default(),
             bind_failures: 0,
             retry_at_ms: i64::MIN,
+            unsettled: false,
+            failed_at: 0,
             unsupported: Vec::new(),
             tasks: Vec::new(),
             odd_tasks: 0,

@@ -14,7 +14,7 @@ pub struct Plan {
     /// What to do, one entry per pod group, in the order in which it was decided.
     pub transactions: Vec<Transaction>,
     /// Every pod group that waits, and why; sorted by key. Shared with the engine: an unchanged list costs nothing.
-    pub waiting: Arc<Vec<Waiting>>,
+    pub waiting: Arc<Vec<Arc<Waiting>>>,
     /// Every queue, sorted by name. Shared with the engine.
     pub queues: Arc<Vec<QueueState>>,
 }
@@ -113,7 +113,7 @@ pub struct Waiting {
     /// How many of its pods have no node.
     pub pods: u32,
     /// Why, most important first.
-    pub reasons: Vec<Reason>,
+    pub reasons: Arc<[Reason]>,
 }
 
 /// A queue after the cycle.

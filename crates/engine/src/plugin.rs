@@ -129,6 +129,18 @@ pub enum Blocker {
     Taint,
 }
 
+impl Blocker {
+    /// How such nodes are counted in a reason.
+    pub fn words(self) -> &'static str {
+        match self {
+            Blocker::NotReady => "not ready",
+            Blocker::Unschedulable => "unschedulable",
+            Blocker::Affinity => "not selected by the pod",
+            Blocker::Taint => "with a taint that the pod does not tolerate",
+        }
+    }
+}
+
 /// A plugin. Every method answers one hook; it is asked only for hooks that [`Plugin::hooks`] lists.
 pub trait Plugin: Send + Sync {
     /// The hooks that it answers.

@@ -114,6 +114,15 @@ impl Rehearsal {
                 };
                 self.apply(Event::Pod(running));
             }
+            for claim in transaction.pipelined.iter().filter(|claim| claim.nominated) {
+                let Some(pod) = self.pods.get(&claim.pod) else { continue };
+                let nominated = Some(claim.node.clone());
+                let pod = PodFacts {
+                    nominated,
+                    ..pod.clone()
+                };
+                self.apply(Event::Pod(pod));
+            }
             for eviction in &transaction.evictions {
                 self.apply(Event::PodGone {
                     key: eviction.pod.clone(),
@@ -171,7 +180,7 @@ impl Rehearsal {
         }
         for waiting in plan.waiting.iter() {
             let group = report.pod_groups.entry(waiting.pod_group.clone()).or_default();
-            group.reasons.clone_from(&waiting.reasons);
+            group.reasons = waiting.reasons.to_vec();
         }
         report.queues = plan
             .queues
@@ -179,7 +188,8 @@ impl Rehearsal {
             .map(|queue| {
                 let state = QueueReport {
                     allocated: list(&queue.allocated),
-                    ..QueueReport::default()
+                    deserved: list(&queue.deserved),
+                    share: queue.share,
                 };
                 (queue.name.clone(), state)
             })

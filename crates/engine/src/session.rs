@@ -27,6 +27,12 @@ pub struct State {
     pub(crate) changed: bool,
     /// Jobs whose pods or facts changed since their phase was last worked out.
     pub(crate) dirty_jobs: Vec<JobId>,
+    /// Jobs that wait for something, or may do.
+    pub(crate) unsettled: Vec<JobId>,
+    /// Groups whose slot was given back.
+    pub(crate) gone_jobs: Vec<Arc<str>>,
+    /// Grows with every change that may help a job for which nothing could be done before.
+    pub(crate) eased: u64,
     /// Classes whose slot was given back: what is cached for them is void.
     pub(crate) freed_classes: Vec<ClassId>,
     /// Pods that wait for the API to confirm the node that we gave them.
@@ -176,11 +182,50 @@ impl State {
         &self.by_rank
     }
 
-    /// A job's phase has to be worked out again.
+    /// A job has to be looked at again, and its phase worked out.
     pub(crate) fn mark(&mut self, job: JobId) {
         if job.is_some() {
             self.dirty_jobs.push(job);
+            let record = &mut self.model.jobs[job];
+            record.failed_at = 0;
+            if !std::mem::replace(&mut record.unsettled, true) {
+                self.unsettled.push(job);
+            }
         }
+    }
+
+    /// Something changed for the better: every job that waits is looked at again.
+    pub(crate) fn ease(&mut self) {
+        self.eased += 1;
+        self.changed = true;
+    }
+
+    /// The jobs that a cycle has to look at: those that changed, and those for which something may have changed. Drops
+    /// those that wait for nothing any more.
+    pub(crate) fn hopefuls(&mut self) -> Vec<JobId> {
+        let State {
+            model,
+            ledger,
+            unsettled,
+            eased,
+            ..
+        } = self;
+        unsettled.sort_unstable();
+        unsettled.dedup();
+        let mut jobs = Vec::new();
+        unsettled.retain(|&id| {
+            let job = &mut model.jobs[id];
+            if !job.unsettled {
+                return false;
+            }
+            if job.failed_at == *eased + 1 {
+                return true;
+            }
+            ledger.tidy_pending(id);
+            jobs.push(id);
+            true
+        });
+        jobs
     }
 }
 

@@ -84,28 +84,16 @@ impl Cycle<'_> {
         if self.shortages.is_empty() || self.state.ledger.counts(job).of(Status::Pipelined) > 0 {
             return false;
         }
-        let mut census: SmallVec<[(ClassId, u64); 4]> = SmallVec::new();
-        let mut all = 0_u64;
-        for &task in &self.state.model.jobs[job].tasks {
-            if !self.is_free(task, false) {
-                continue;
-            }
-            all += 1;
-            let class = self.state.model.tasks[task].class;
-            if let Some((_, count)) = census.iter_mut().find(|(known, _)| *known == class) {
-                *count += 1;
-            } else if census.len() < CENSUS_MAX {
-                census.push((class, 1));
-            } else {
-                return false;
-            }
-        }
+        let Some(census) = self.census(job) else {
+            return false;
+        };
+        let all: u64 = census.iter().map(|&(_, count)| count).sum();
         // Pods without requests may fill the gang too.
         let fillers = self.state.ledger.counts(job).pending_best_effort;
         let lacks = self.hooks.job_lacks(self.state, job).saturating_sub(fillers).max(1);
         for (class, count) in census {
             let needed = u64::from(lacks).saturating_sub(all - count);
-            if needed == 0 || !self.shortages.contains_key(&class) {
+            if needed == 0 || self.shortages.get(class).is_none() {
                 continue;
             }
             let slots = self.candidates.slots(self.state, self.hooks, class);
@@ -126,10 +114,20 @@ impl Cycle<'_> {
         false
     }
 
+    /// How many pods of each class are free to be placed; none if that is not known at a glance.
+    fn census(&self, job: JobId) -> Option<SmallVec<[(ClassId, u64); 4]>> {
+        let pending = self.state.ledger.pending(job);
+        if self.state.model.jobs[job].odd_tasks > 0 || pending.len() > CENSUS_MAX {
+            return None;
+        }
+        let asks = |class: ClassId| !self.state.model.classes[class].best_effort;
+        let census = pending.iter().filter(|&&(class, count)| count > 0 && asks(class));
+        Some(census.map(|&(class, count)| (class, u64::from(count))).collect())
+    }
+
     /// Without the enqueue action every group is let in.
     fn admit_all(&mut self) {
-        let waiting: Vec<JobId> = self.state.model.jobs.ids().collect();
-        for job in waiting {
+        for job in self.jobs.clone() {
             let record = &self.state.model.jobs[job];
             if record.present && record.phase == Phase::Pending && self.state.model.queues[record.queue].present {
                 self.state.set_phase(job, Phase::Inqueue);

@@ -61,6 +61,8 @@ pub(crate) struct World {
     pub(crate) heard: Vec<Event>,
     /// Decided and not yet shown by the API.
     pub(crate) decided: Vec<Bind>,
+    /// Every cycle looks at everything anew.
+    pub(crate) forgetful: bool,
 }
 
 impl World {
@@ -74,6 +76,7 @@ impl World {
             plan: Plan::default(),
             heard: Vec::new(),
             decided: Vec::new(),
+            forgetful: false,
         };
         world.hear(Event::Queue(QueueFacts {
             name: "default".into(),
@@ -207,6 +210,9 @@ impl World {
 
     /// One cycle, as text.
     pub(crate) fn decide(&mut self) -> Vec<String> {
+        if self.forgetful {
+            self.engine.set_conf(self.engine.conf().clone());
+        }
         let plan = self.engine.cycle(self.now_ms, 0);
         let mut lines = Vec::new();
         let short = |key: &str| key.trim_start_matches("ns/").to_owned();
@@ -244,7 +250,7 @@ impl World {
             lines.push(line);
         }
         for waiting in plan.waiting.iter() {
-            for reason in &waiting.reasons {
+            for reason in waiting.reasons.iter() {
                 lines.push(format!(
                     "wait {} {}: {}",
                     short(&waiting.pod_group),

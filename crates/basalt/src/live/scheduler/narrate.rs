@@ -123,7 +123,7 @@ pub(super) struct Narrator {
     told: BTreeMap<String, Told>,
     /// Groups of which reasons stand.
     reasoned: BTreeSet<String>,
-    waiting: Arc<Vec<Waiting>>,
+    waiting: Arc<Vec<Arc<Waiting>>>,
     numbers: Bucket,
     /// Some numbers are older than they should be: look again then.
     stale_until: Option<Timestamp>,
@@ -240,7 +240,7 @@ impl Narrator {
     }
 
     /// Groups of which reasons stand that no longer hold.
-    fn no_longer_reasoned(&self, waiting: &[Waiting]) -> Vec<String> {
+    fn no_longer_reasoned(&self, waiting: &[Arc<Waiting>]) -> Vec<String> {
         let waits = |key: &str| {
             waiting
                 .binary_search_by(|waiting| (*waiting.pod_group).cmp(key))
@@ -260,7 +260,7 @@ impl Narrator {
         let Some(told) = self.told.get(&*waiting.pod_group) else {
             return;
         };
-        if told.status.reasons == waiting.reasons {
+        if *told.status.reasons == *waiting.reasons {
             return;
         }
         let codes = |reasons: &[Reason]| reasons.iter().map(|reason| reason.code.clone()).collect::<Vec<_>>();
@@ -273,7 +273,7 @@ impl Narrator {
             }
         }
         if let Some(status) = self.draft(drafts, &waiting.pod_group) {
-            status.reasons.clone_from(&waiting.reasons);
+            status.reasons = waiting.reasons.to_vec();
             if is_ready(state, &waiting.pod_group) {
                 // Pods beyond the minimum wait; the gang itself has what it needs.
                 set_condition(status, SCHEDULED, READY.to_owned(), String::new(), now);

@@ -23,7 +23,8 @@ impl State {
         let priority = self.model.priority_of(&facts.priority_class);
         let moved = self.move_job(id, queue);
         let job = &mut self.model.jobs[id];
-        let mut changed = moved || !job.present;
+        let is_new = !job.present;
+        let mut changed = moved || is_new;
         for Role { name, min } in &mut job.roles {
             let wanted = facts.min_task_member.get(name).copied().unwrap_or(0);
             changed |= std::mem::replace(min, wanted) != wanted;
@@ -51,6 +52,10 @@ impl State {
         if changed {
             self.mark(id);
             self.changed = true;
+        }
+        if changed && !is_new {
+            // What it claimed, others may have.
+            self.ease();
         }
     }
 
@@ -94,12 +99,14 @@ impl State {
         for role in &mut job.roles {
             role.min = 0;
         }
+        self.mark(id);
         self.free_job(id);
-        self.changed = true;
+        self.ease();
     }
 
     pub(super) fn free_job(&mut self, id: JobId) {
         if id.is_some() && !self.model.jobs[id].present && self.model.jobs[id].tasks.is_empty() {
+            self.gone_jobs.push(self.model.jobs.name(id).clone());
             self.ledger.clear_job(id);
             self.model.jobs.release(id);
         }
@@ -127,8 +134,9 @@ impl State {
             .collect();
         for id in ids {
             let priority = self.model.priority_of(&self.model.jobs[id].priority_class);
-            self.changed |= priority != self.model.jobs[id].priority;
-            self.model.jobs[id].priority = priority;
+            if put(&mut self.model.jobs[id].priority, priority) {
+                self.ease();
+            }
         }
     }
 }

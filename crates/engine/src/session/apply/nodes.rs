@@ -41,7 +41,7 @@ impl State {
         node.unschedulable = facts.unschedulable;
         node.not_ready = facts.not_ready;
         self.ledger.offer(&self.model, id);
-        self.changed = true;
+        self.ease();
     }
 
     pub(super) fn node_gone(&mut self, name: &str, uid: Option<&str>) {
@@ -65,7 +65,7 @@ impl State {
             self.unassume(task);
         }
         self.order_stale = true;
-        self.changed = true;
+        self.ease();
         self.free_node(id);
     }
 

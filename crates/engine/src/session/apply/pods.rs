@@ -23,7 +23,7 @@ impl State {
             self.set(task, status, NodeId::NONE);
             self.free_node(node);
             self.mark(self.model.tasks[task].job);
-            self.changed = true;
+            self.ease();
         }
     }
 
@@ -38,7 +38,7 @@ impl State {
         if std::mem::take(&mut self.model.tasks[task].evicting) {
             self.set(task, self.model.tasks[task].shown_as, self.ledger.node(task));
             self.mark(self.model.tasks[task].job);
-            self.changed = true;
+            self.ease();
         }
     }
 
@@ -105,7 +105,8 @@ impl State {
             _ if facts.terminating => Status::Releasing,
             PodPhase::Pending if node.is_some() => Status::Bound,
             PodPhase::Pending => match self.ledger.status(id) {
-                decided @ (Status::Allocated | Status::Pipelined) => decided,
+                Status::Pipelined => Status::Pipelined,
+                _ if self.is_under_way(id) => Status::Allocated,
                 _ => Status::Pending,
             },
             PodPhase::Running => Status::Running,
@@ -131,6 +132,9 @@ impl State {
             self.free_class(record.class);
             return;
         }
+        let only_takes = takes_only(self.ledger.status(id), status)
+            && (!old_node.is_some() || old_node == node)
+            && (!old_class.is_some() || old_class == record.class);
         self.remove(id);
         self.count_odd(id, false);
         if old_job != record.job {
@@ -152,6 +156,9 @@ impl State {
         }
         self.free_node(old_node);
         self.changed = true;
+        if !only_takes {
+            self.ease();
+        }
     }
 
     pub(super) fn count_odd(&mut self, task: TaskId, enter: bool) {
@@ -207,6 +214,17 @@ impl State {
         self.free_class(class);
         self.free_job(job);
         self.free_node(node);
-        self.changed = true;
+        self.ease();
     }
+}
+
+/// Whether a change of status can be of no help to any other job: the ordinary way of a pod from its making to running.
+fn takes_only(before: Status, after: Status) -> bool {
+    matches!(
+        before,
+        Status::Out | Status::Pending | Status::Allocated | Status::Bound
+    ) && matches!(
+        after,
+        Status::Pending | Status::Allocated | Status::Bound | Status::Running
+    ) && (before != Status::Allocated || after != Status::Pending)
 }

@@ -46,7 +46,7 @@ impl State {
         self.model.link_queues();
         self.ledger.grow(&self.model);
         self.ledger.recount_queues(&self.model);
-        self.changed = true;
+        self.ease();
     }
 
     pub(super) fn upsert_queue(&mut self, facts: &QueueFacts) {
@@ -59,17 +59,20 @@ impl State {
             [&facts.deserved, &facts.guarantee, &facts.capability].map(|resources| self.model.dims.limits(resources));
         self.ledger.grow(&self.model);
         let queue = &mut self.model.queues[id];
-        self.changed |= put(&mut queue.present, true);
-        self.changed |= put(&mut queue.uid, facts.uid.clone());
-        self.changed |= put(&mut queue.created_ms, facts.created_ms);
-        self.changed |= put(&mut queue.weight, facts.weight);
-        self.changed |= put(&mut queue.priority, facts.priority);
-        self.changed |= put(&mut queue.reclaimable, facts.reclaimable);
-        self.changed |= put(&mut queue.deserved, deserved);
-        self.changed |= put(&mut queue.guarantee, guarantee);
-        self.changed |= put(&mut queue.capability, capability);
-        self.changed |= put(&mut queue.fifo, facts.fifo);
-        self.changed |= put(&mut queue.hierarchy, facts.hierarchy.clone());
+        let mut changed = put(&mut queue.present, true);
+        changed |= put(&mut queue.uid, facts.uid.clone());
+        changed |= put(&mut queue.created_ms, facts.created_ms);
+        changed |= put(&mut queue.weight, facts.weight);
+        changed |= put(&mut queue.priority, facts.priority);
+        changed |= put(&mut queue.reclaimable, facts.reclaimable);
+        changed |= put(&mut queue.deserved, deserved);
+        changed |= put(&mut queue.guarantee, guarantee);
+        changed |= put(&mut queue.capability, capability);
+        changed |= put(&mut queue.fifo, facts.fifo);
+        changed |= put(&mut queue.hierarchy, facts.hierarchy.clone());
+        if changed {
+            self.ease();
+        }
     }
 
     pub(super) fn queue_gone(&mut self, name: &str, uid: Option<&str>) {
@@ -87,7 +90,7 @@ impl State {
             ..Default::default()
         };
         self.free_queue(id);
-        self.changed = true;
+        self.ease();
     }
 
     pub(super) fn free_queue(&mut self, id: QueueId) {

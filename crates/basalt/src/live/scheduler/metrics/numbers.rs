@@ -26,7 +26,7 @@ pub(crate) struct Numbers {
     queues: Arc<Vec<QueueState>>,
     /// Weight, capability and what all pods ask for, by queue.
     limits: BTreeMap<Arc<str>, (u32, Resources, Resources)>,
-    waiting: Arc<Vec<Waiting>>,
+    waiting: Arc<Vec<Arc<Waiting>>>,
     /// The largest part of the cluster that a group has in any dimension.
     shares: Vec<(Arc<str>, f64)>,
     statistics: Statistics,

@@ -1,0 +1,120 @@
+//! The cycles after the first: one gang comes, takes the room of the one before, and is placed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use basalt_engine::facts::{PodFacts, PodGroupFacts, PodPhase, PriorityClassFacts, Resources};
+use basalt_engine::generate::{CORES, Workload};
+use basalt_engine::{Engine, Event, Plan};
+
+use super::{EngineOptions, milliseconds};
+
+const URGENT: &str = "urgent";
+
+/// The times of the cycles, in milliseconds. What happens between them is not timed: the API shows the binds, and the gang before ends.
+pub(super) fn measure(engine: &mut Engine, first: &Plan, workload: &Workload, options: &EngineOptions) -> Vec<f64> {
+    if options.cycles == 0 {
+        return Vec::new();
+    }
+    let mut pods = pods_of(workload.events());
+    show(engine, first, &pods);
+    engine.apply(&Event::PriorityClass(PriorityClassFacts {
+        name: URGENT.into(),
+        value: 1000,
+        ..PriorityClassFacts::default()
+    }));
+    if options.waiting > 0 {
+        fill(engine, first, workload, options.gang);
+        let size = workload.pods_per_job;
+        for index in 0..options.waiting.div_ceil(size) {
+            let job = workload.jobs + index;
+            workload
+                .gang(&format!("waiting-{index}"), job)
+                .for_each(|event| engine.apply(&event));
+        }
+    }
+    pods.clear();
+    // The backlog is looked at once before the clock counts.
+    engine.cycle(0, 0);
+    let gang = Workload {
+        pods_per_job: options.gang,
+        ..*workload
+    };
+    let mut times = Vec::new();
+    for round in 0..options.cycles {
+        for key in pods.keys() {
+            engine.apply(&Event::PodGone {
+                key: key.clone(),
+                uid: None,
+            });
+        }
+        let events: Vec<Event> = gang.gang(&format!("new-{round}"), round).map(urgent).collect();
+        for event in &events {
+            engine.apply(event);
+        }
+        let start = Instant::now();
+        let plan = engine.cycle(0, 0);
+        times.push(milliseconds(start));
+        pods = pods_of(events.into_iter());
+        show(engine, &plan, &pods);
+    }
+    times
+}
+
+fn pods_of(events: impl Iterator<Item = Event>) -> BTreeMap<Arc<str>, PodFacts> {
+    let pods = events.filter_map(|event| match event {
+        Event::Pod(pod) => Some((pod.key.clone(), pod)),
+        _ => None,
+    });
+    pods.collect()
+}
+
+/// The API shows what was decided.
+fn show(engine: &mut Engine, plan: &Plan, pods: &BTreeMap<Arc<str>, PodFacts>) {
+    for bind in plan.binds() {
+        if let Some(pod) = pods.get(&bind.pod) {
+            engine.apply(&Event::Pod(PodFacts {
+                node: Some(bind.node.clone()),
+                phase: PodPhase::Running,
+                ..pod.clone()
+            }));
+        }
+    }
+}
+
+/// Others take all the room but that for one gang: one pod on each node, as large as what is left of it.
+fn fill(engine: &mut Engine, first: &Plan, workload: &Workload, gang: usize) {
+    let mut used: BTreeMap<&str, usize> = BTreeMap::new();
+    for bind in first.binds() {
+        *used.entry(&bind.node).or_default() += 1;
+    }
+    let mut spared = 0;
+    for index in 0..workload.nodes {
+        let node = format!("node-{index}");
+        let free = CORES.saturating_sub(used.get(node.as_str()).copied().unwrap_or(0));
+        let spare = free.min(gang.saturating_sub(spared));
+        spared += spare;
+        if free > spare {
+            engine.apply(&Event::Pod(PodFacts {
+                key: format!("bench/ballast-{index}").into(),
+                uid: format!("ballast-{index}").into(),
+                scheduler: "another".into(),
+                node: Some(node.into()),
+                phase: PodPhase::Running,
+                requests: Resources::from([("cpu".into(), i64::try_from(free - spare).unwrap_or(0) * 1000)]),
+                ..PodFacts::default()
+            }));
+        }
+    }
+}
+
+fn urgent(event: Event) -> Event {
+    match event {
+        Event::PodGroup(group) => Event::PodGroup(PodGroupFacts {
+            priority_class: URGENT.into(),
+            ..group
+        }),
+        other => other,
+    }
+}

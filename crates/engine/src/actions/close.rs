@@ -1,0 +1,228 @@
+//! The end of a cycle: decisions become transactions, phases and counters are worked out, and what waits is told why.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{Cycle, Decision};
+use crate::facts::{Phase, Tally};
+use crate::ledger::Status;
+use crate::model::{JobId, NodeId, TaskId};
+use crate::plan::{Bind, Eviction, Pipelined, Purpose, Transaction, Waiting};
+use crate::session::Promise;
+
+/// The transactions so far, one per job, in the order in which the jobs came up.
+#[derive(Default)]
+struct Book {
+    transactions: Vec<Transaction>,
+    index: FxHashMap<JobId, usize>,
+}
+
+impl Book {
+    fn of(&mut self, cycle: &Cycle<'_>, job: JobId) -> &mut Transaction {
+        let at = *self.index.entry(job).or_insert_with(|| {
+            self.transactions.push(cycle.transaction(job));
+            self.transactions.len() - 1
+        });
+        &mut self.transactions[at]
+    }
+}
+
+impl Cycle<'_> {
+    /// Turns decisions into transactions, works out phases, and lets go of what was only held.
+    pub(crate) fn close(&mut self, now_ms: i64) -> Vec<Transaction> {
+        let mut book = Book::default();
+        for decision in std::mem::take(&mut self.decisions) {
+            self.write_decision(&mut book, decision, now_ms);
+        }
+        self.write_held(&mut book);
+        if self.conf.evicts()
+            && book
+                .transactions
+                .iter()
+                .any(|transaction| !transaction.binds.is_empty())
+        {
+            // Who has more now may have to give some of it back.
+            self.state.eased += 1;
+        }
+        for (job, phase, tally) in self.news() {
+            let transaction = book.of(self, job);
+            transaction.phase = phase;
+            transaction.tally = tally;
+        }
+        book.transactions
+    }
+
+    fn write_decision(&mut self, book: &mut Book, decision: Decision, now_ms: i64) {
+        let Decision { job, placed, evicted } = decision;
+        let clears = !evicted.is_empty();
+        for (task, purpose) in evicted {
+            let eviction = self.eviction(task, purpose);
+            book.of(self, job).evictions.push(eviction);
+            self.state.model.tasks[task].evicting = true;
+            let promise = self.promise(task, now_ms);
+            self.state.evicting.push(promise);
+            self.state.mark(self.state.model.tasks[task].job);
+        }
+        for task in placed {
+            let promise = self.promise(task, now_ms);
+            if self.state.ledger.status(task) == Status::Allocated {
+                let bind = self.bind(task);
+                book.of(self, job).binds.push(bind);
+                self.state.assumed.push(promise);
+                self.state.mark(job);
+                continue;
+            }
+            if clears {
+                self.state.holds.push(promise);
+            }
+            self.held.push(task);
+        }
+    }
+
+    /// Claims on room that others still have: those for which somebody was evicted last, the others end with the cycle.
+    fn write_held(&mut self, book: &mut Book) {
+        let keeps: FxHashSet<TaskId> = self.state.holds.iter().map(|hold| hold.task).collect();
+        let held = std::mem::take(&mut self.held);
+        if !held.is_empty() {
+            // Who was kept out by a claim that ends has to be looked at again.
+            self.state.eased += 1;
+        }
+        for task in held {
+            let job = self.state.model.tasks[task].job;
+            let nominated = keeps.contains(&task);
+            let Bind { pod, uid, node } = self.bind(task);
+            if nominated {
+                self.state.model.tasks[task].nominated = Some(node.clone());
+            } else {
+                self.state.set(task, Status::Pending, NodeId::NONE);
+            }
+            book.of(self, job).pipelined.push(Pipelined {
+                pod,
+                uid,
+                node,
+                nominated,
+            });
+        }
+    }
+
+    /// For each job that was looked at: whether it waits, and if so, that nothing more can be done for it until
+    /// something changes.
+    pub(crate) fn settle(&mut self) -> BTreeMap<Arc<str>, Option<Arc<Waiting>>> {
+        let gone = std::mem::take(&mut self.state.gone_jobs);
+        let mut news: BTreeMap<Arc<str>, Option<Arc<Waiting>>> = gone.into_iter().map(|key| (key, None)).collect();
+        for job in std::mem::take(&mut self.jobs) {
+            let waiting = self.waiting(job);
+            let counts = self.state.ledger.counts(job);
+            let open = counts.of(Status::Pending) + counts.of(Status::Pipelined) > 0;
+            let again = self.is_worth_another_look(job);
+            let record = &mut self.state.model.jobs[job];
+            record.unsettled = open || waiting.is_some() || record.phase == Phase::Pending;
+            record.failed_at = if again { 0 } else { self.state.eased + 1 };
+            news.insert(self.state.model.jobs.name(job).clone(), waiting);
+        }
+        news
+    }
+
+    /// Whether the next cycle has to look at a job again even if nothing changes: it has a claim to renew, stands at the
+    /// head of a queue that it blocks, or has just fallen back and was not asked about yet.
+    fn is_worth_another_look(&self, job: JobId) -> bool {
+        let (queue, attempt) = (self.state.model.jobs[job].queue, self.attempts.get(&job));
+        let asked = attempt.is_some_and(|attempt| attempt.refusal.is_some());
+        attempt.is_some_and(|attempt| attempt.pipelined)
+            || (self.state.model.jobs[job].phase == Phase::Pending && !asked)
+            || self.state.ledger.counts(job).of(Status::Pipelined) > 0
+            || (queue.is_some() && self.state.model.queues[queue].fifo)
+    }
+
+    fn transaction(&self, job: JobId) -> Transaction {
+        let record = &self.state.model.jobs[job];
+        Transaction {
+            pod_group: self.state.model.jobs.name(job).clone(),
+            uid: record.uid.clone(),
+            spec_hash: record.spec_hash,
+            min_member: record.min_member,
+            binds: Vec::new(),
+            evictions: Vec::new(),
+            pipelined: Vec::new(),
+            phase: None,
+            tally: None,
+        }
+    }
+
+    fn promise(&self, task: TaskId, since_ms: i64) -> Promise {
+        let uid = self.state.model.tasks[task].uid.clone();
+        Promise { since_ms, task, uid }
+    }
+
+    fn eviction(&self, task: TaskId, purpose: Purpose) -> Eviction {
+        let Bind { pod, uid, node } = self.bind(task);
+        Eviction {
+            pod,
+            uid,
+            node,
+            purpose,
+        }
+    }
+
+    fn bind(&self, task: TaskId) -> Bind {
+        let model = &self.state.model;
+        Bind {
+            pod: model.tasks.name(task).clone(),
+            uid: model.tasks[task].uid.clone(),
+            node: model.nodes.name(self.state.ledger.node(task)).clone(),
+        }
+    }
+
+    /// The phases and counters that changed, by key.
+    fn news(&mut self) -> Vec<(JobId, Option<Phase>, Option<Tally>)> {
+        let mut jobs = std::mem::take(&mut self.state.dirty_jobs);
+        jobs.sort_unstable();
+        jobs.dedup();
+        jobs.retain(|&job| self.state.model.jobs[job].present);
+        jobs.sort_by(|&a, &b| self.state.model.jobs.name(a).cmp(self.state.model.jobs.name(b)));
+        let mut news = Vec::new();
+        for job in jobs {
+            let (phase, counts) = (self.phase(job), *self.state.ledger.counts(job));
+            let tally = Tally {
+                running: counts.of(Status::Running),
+                succeeded: counts.of(Status::Succeeded),
+                failed: counts.of(Status::Failed),
+            };
+            self.state.set_phase(job, phase);
+            let record = &mut self.state.model.jobs[job];
+            let new_phase = (std::mem::replace(&mut record.announced, phase) != phase).then_some(phase);
+            let new_tally = (std::mem::replace(&mut record.announced_tally, tally) != tally).then_some(tally);
+            // A group that fell back has to be let in again, by a next cycle.
+            self.state.changed |= new_phase == Some(Phase::Pending);
+            if new_phase.is_some() || new_tally.is_some() {
+                news.push((job, new_phase, new_tally));
+            }
+        }
+        news
+    }
+
+    /// Volcano's rule: pods run but the gang is broken → Unknown; enough pods are placed → Running, or Completed when
+    /// all have ended; else Inqueue if it was let in, Pending if not.
+    fn phase(&self, job: JobId) -> Phase {
+        let record = &self.state.model.jobs[job];
+        let counts = self.state.ledger.counts(job);
+        let ended = counts.ended() == counts.total();
+        if record.phase == Phase::Completed && ended {
+            // Cleaning up its pods does not bring a group back.
+            return Phase::Completed;
+        }
+        if counts.of(Status::Running) > 0 && !self.hooks.job_ready(self.state, job) {
+            return Phase::Unknown;
+        }
+        if counts.scheduled() >= record.min_member.max(1) {
+            return if ended { Phase::Completed } else { Phase::Running };
+        }
+        if record.phase == Phase::Inqueue {
+            Phase::Inqueue
+        } else {
+            Phase::Pending
+        }
+    }
+}
