@@ -61,7 +61,7 @@ impl Refusal {
 }
 
 /// By what right pods are taken from others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Means {
     /// More important than they are, in the same queue or a near one.
     Preempt,
