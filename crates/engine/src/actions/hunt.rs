@@ -110,8 +110,15 @@ impl Hunt {
         let field = fields.entry(*at).or_default();
         // Where others are taken from in the same queue, the best node counts; else any will do.
         let scored = at.0.means == Means::Preempt;
-        field.sync(state, quiet, |node| if scored { hooks.score(state, at.2, node) } else { 0.0 });
-        field.open.first().map(|&(_, rank)| state.nodes_in_order()[rank as usize])
+        field.sync(
+            state,
+            quiet,
+            |node| if scored { hooks.score(state, at.2, node) } else { 0.0 },
+        );
+        field
+            .open
+            .first()
+            .map(|&(_, rank)| state.nodes_in_order()[rank as usize])
     }
 
     /// All nodes that may yet help, best first.
@@ -187,7 +194,9 @@ pub(super) fn distance(state: &State, from: QueueId, to: QueueId) -> u8 {
 pub(super) fn short_dims(state: &State, task: TaskId, node: NodeId) -> SmallVec<[DimId; 4]> {
     let request = state.model.classes.request(state.model.tasks[task].class);
     let future = state.ledger.future();
-    let lacks = request.iter().filter(|&(dim, need)| need > future.get(node.index(), dim));
+    let lacks = request
+        .iter()
+        .filter(|&(dim, need)| need > future.get(node.index(), dim));
     lacks.map(|(dim, _)| dim).collect()
 }
 
