@@ -6,17 +6,11 @@ mod close;
 mod enqueue;
 mod fifo;
 mod heap;
-mod hunt;
-mod preempt;
-mod reclaim;
-mod serve;
-mod shuffle;
-mod victims;
 
 use std::sync::Arc;
 
 use basalt_api::reason::Reason;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::candidates::{Candidates, Fit};
@@ -25,12 +19,12 @@ use crate::explain::{Alike, Shortages};
 use crate::facts::Phase;
 use crate::ledger::Status;
 use crate::model::{ClassId, Id, JobId, NodeId, QueueId, TaskId};
+use crate::mutants::mutant;
 use crate::plan::Purpose;
 use crate::plugin::{Hooks, Refusal};
 use crate::session::State;
 
 use self::heap::Heap;
-pub(crate) use self::preempt::DryRun;
 
 /// One cycle at work.
 pub(crate) struct Cycle<'a> {
@@ -43,12 +37,6 @@ pub(crate) struct Cycle<'a> {
     pub decisions: Vec<Decision>,
     /// Placements that hold for the rest of the cycle only.
     pub held: Vec<TaskId>,
-    /// Jobs for which room is being made since this cycle.
-    pub beneficiaries: FxHashSet<JobId>,
-    /// Which of the configured actions is at work.
-    pub at: usize,
-    /// Preempt chooses the cheapest of several nodes.
-    pub dry_run: Option<DryRun>,
     /// What went wrong for jobs that could not be placed.
     pub attempts: FxHashMap<JobId, Attempt>,
     /// Why no node takes a pod of a class, worked out once per class.
@@ -91,15 +79,11 @@ struct Line {
 impl Cycle<'_> {
     /// Runs the configured actions; calls `stage` after each.
     pub(crate) fn run(&mut self, stage: &mut dyn FnMut(&str)) {
-        for (at, action) in self.conf.actions.iter().enumerate() {
-            self.at = at;
+        for action in &self.conf.actions {
             match action.as_str() {
                 "enqueue" => self.enqueue(),
                 "allocate" => self.allocate(),
                 "backfill" => self.backfill(),
-                "preempt" => self.preempt(),
-                "reclaim" => self.reclaim(),
-                "shuffle" => self.shuffle(),
                 _ => {}
             }
             stage(action);
@@ -157,7 +141,7 @@ impl Cycle<'_> {
         let record = &self.state.model.tasks[task];
         let class = &self.state.model.classes[record.class];
         self.state.ledger.status(task) == Status::Pending
-            && !record.gated
+            && (!record.gated || mutant!(IgnoreGates))
             && class.best_effort == best_effort
             && class.key.constraints.unsupported.is_empty()
     }

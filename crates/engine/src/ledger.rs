@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 pub use self::journal::{Journal, Touch};
 use crate::model::{ClassId, Id, JobId, Model, NodeId, TaskId};
+use crate::mutants::mutant;
 use crate::resources::{Columns, DimId};
 
 /// Where a pod stands.
@@ -289,7 +290,8 @@ impl Ledger {
         }
         if status.is_charged() {
             self.job_allocated.shift(job, request, sign);
-            for queue in model.chain(model.jobs[record.job].queue) {
+            let chain = model.chain(model.jobs[record.job].queue);
+            for queue in chain.iter().skip(usize::from(mutant!(MiscountQueues))) {
                 self.queue_allocated.shift(queue.index(), request, sign);
             }
         }

@@ -23,6 +23,7 @@ pub mod facts;
 pub mod generate;
 pub mod ledger;
 pub mod model;
+pub mod mutants;
 pub mod plan;
 pub mod plugin;
 pub mod rehearsal;

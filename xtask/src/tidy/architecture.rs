@@ -50,6 +50,9 @@ const ALLOWED: [(&str, &[&str]); 11] = [
 /// Not even for tests: the checker must not share the thoughts of what it checks.
 const NEVER: [(&str, &str); 1] = [("basalt-audit", "basalt-engine")];
 
+/// A feature for tests alone: bugs that can be planted.
+const MUTANTS: &str = "mutants";
+
 /// What a pure crate must not reach, through whichever crates: clocks are seen in the sources, these are not.
 const IMPURE: [&str; 20] = [
     "async-io",
@@ -84,6 +87,8 @@ struct Crate {
     other: BTreeSet<String>,
     /// Whether it takes the lints of the workspace.
     linted: bool,
+    /// Whether the product, not only its tests, is built with bugs that can be planted.
+    mutable: bool,
 }
 
 /// Findings about the workspace at `root`.
@@ -117,6 +122,8 @@ fn members(root: &Path) -> Result<Vec<Crate>> {
             ..Crate::default()
         };
         for dependency in &package.dependencies {
+            member.mutable |= dependency.kind != DependencyKind::Development
+                && dependency.features.iter().any(|feature| feature == MUTANTS);
             let list = if dependency.kind == DependencyKind::Normal {
                 &mut member.normal
             } else {
@@ -165,6 +172,9 @@ fn check_manifest(member: &Crate) -> Vec<String> {
     let mut findings = Vec::new();
     if !member.linted {
         findings.push(format!("{name}: its Cargo.toml lacks `[lints] workspace = true`"));
+    }
+    if member.mutable {
+        findings.push(format!("{name}: must not build on anything with the feature {MUTANTS}"));
     }
     let table: BTreeMap<&str, &[&str]> = ALLOWED.into_iter().collect();
     let Some(allowed) = table.get(name.as_str()) else {
@@ -218,6 +228,7 @@ mod tests {
                 normal: names(normal),
                 other: names(other),
                 linted: true,
+                mutable: false,
             };
             assert_eq!(check_manifest(&member), expected);
         };
@@ -254,6 +265,16 @@ mod tests {
         check("basalt-vcctl", &["basalt-api"], &["basalt-apiserver"], &[]);
         let unknown = "basalt-new: not in the table of crates; say there what it may build on";
         check("basalt-new", &["basalt-api"], &[], &[unknown]);
+        let mutable = Crate {
+            name: "basalt-api".into(),
+            linted: true,
+            mutable: true,
+            ..Crate::default()
+        };
+        assert_eq!(
+            check_manifest(&mutable),
+            ["basalt-api: must not build on anything with the feature mutants"]
+        );
         let unlinted = Crate {
             name: "basalt-api".into(),
             ..Crate::default()

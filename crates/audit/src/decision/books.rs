@@ -75,6 +75,8 @@ pub(crate) struct Books<'a> {
     pub own_had: Vec<Amounts>,
     pub own_gains: Vec<Amounts>,
     pub own_losses: Vec<Amounts>,
+    /// By queue, without those below: what nodes are being cleared for, from before or by this decision.
+    pub own_hopes: Vec<Amounts>,
     /// By queue: itself and the queues above.
     pub chains: Vec<Vec<usize>>,
 }
@@ -103,6 +105,7 @@ impl<'a> Books<'a> {
             own_had: vec![Amounts::default(); queues],
             own_gains: vec![Amounts::default(); queues],
             own_losses: vec![Amounts::default(); queues],
+            own_hopes: vec![Amounts::default(); queues],
             chains: (0..queues).map(|queue| world.chain(queue)).collect(),
         };
         books.evictions(decision, findings);
@@ -147,6 +150,12 @@ impl<'a> Books<'a> {
                 && (pod.is_placed() || pod.stand == Stand::Succeeded)
             {
                 self.ready[group].add(pod, 1);
+            }
+            if let Some(&own) = self.payers(at).first()
+                && pod.stand == Stand::Waits
+                && pod.nominated
+            {
+                self.own_hopes[own].take(request);
             }
             if pod.is_placed() {
                 self.pay(at, |books| (&mut books.had, &mut books.own_had));
@@ -223,6 +232,8 @@ impl<'a> Books<'a> {
             self.placed.push(Placed { pod, node, now });
             if now {
                 self.pay(pod, |books| (&mut books.gains, &mut books.own_gains));
+            } else if let Some(&own) = self.payers(pod).first().filter(|_| !record.nominated) {
+                self.own_hopes[own].take(&record.shape.request);
             }
         }
     }

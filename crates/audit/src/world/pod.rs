@@ -92,6 +92,8 @@ pub(crate) struct Pod {
     pub role: String,
     pub node: Option<String>,
     pub stand: Stand,
+    /// A node is being cleared for it.
+    pub nominated: bool,
     pub gated: bool,
     /// May be evicted for others.
     pub preemptable: bool,
@@ -121,6 +123,7 @@ impl Pod {
             role: either("volcano.sh/task-spec").unwrap_or_default().to_owned(),
             node: (!node.is_empty()).then(|| node.to_owned()),
             stand: stand(object),
+            nominated: !text(object, &["status", "nominatedNodeName"]).is_empty(),
             gated: !list(object, &["spec", "schedulingGates"]).is_empty(),
             preemptable: either("volcano.sh/preemptable")
                 .is_none_or(|word| matches!(word, "1" | "t" | "T" | "true" | "TRUE" | "True")),

@@ -9,6 +9,7 @@ use super::{Cycle, Decision};
 use crate::facts::{Phase, Tally};
 use crate::ledger::Status;
 use crate::model::{JobId, NodeId, TaskId};
+use crate::mutants::mutant;
 use crate::plan::{Bind, Eviction, Pipelined, Purpose, Transaction, Waiting};
 use crate::session::Promise;
 
@@ -69,6 +70,9 @@ impl Cycle<'_> {
             let promise = self.promise(task, now_ms);
             if self.state.ledger.status(task) == Status::Allocated {
                 let bind = self.bind(task);
+                if mutant!(BindTwice) {
+                    book.of(self, job).binds.push(bind.clone());
+                }
                 book.of(self, job).binds.push(bind);
                 self.state.assumed.push(promise);
                 self.state.mark(job);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Blocker, Hook, Plugin};
 use crate::facts::{NodeOperator, NodeRequirement, Taint, TaintEffect, Toleration};
 use crate::model::{ClassId, NodeId};
+use crate::mutants::mutant;
 use crate::session::State;
 
 /// The plugin; it has no state of its own.
@@ -22,7 +23,7 @@ impl Plugin for Predicates {
         if record.not_ready {
             return Some(Blocker::NotReady);
         }
-        if record.unschedulable && !tolerated(&cordon(), &constraints.tolerations) {
+        if record.unschedulable && !mutant!(IgnoreCordon) && !tolerated(&cordon(), &constraints.tolerations) {
             return Some(Blocker::Unschedulable);
         }
         let selected = constraints
@@ -34,7 +35,7 @@ impl Plugin for Predicates {
             let holds = |requirement: &NodeRequirement| holds(requirement, &record.labels, name);
             terms.iter().any(|term| !term.is_empty() && term.iter().all(holds))
         });
-        if !selected || !affine {
+        if (!selected || !affine) && !mutant!(IgnoreAffinity) {
             return Some(Blocker::Affinity);
         }
         let repels = |taint: &&Taint| taint.effect != TaintEffect::PreferNoSchedule;
@@ -43,7 +44,7 @@ impl Plugin for Predicates {
             .iter()
             .filter(repels)
             .all(|taint| tolerated(taint, &constraints.tolerations));
-        (!all_tolerated).then_some(Blocker::Taint)
+        (!all_tolerated && !mutant!(IgnoreTaints)).then_some(Blocker::Taint)
     }
 }
 

@@ -68,6 +68,7 @@ fn beyond_due(
     // The most that the queue can have had when this pod was chosen.
     let mut had = books.own_had[victim].clone();
     had.add(&books.own_gains[victim]);
+    had.add(&books.own_hopes[victim]);
     let have = |dim: Dim| had.get(dim) - gone.map_or(0, |gone| gone.get(dim));
     let Some(short) = short(books, evicted) else { return };
     if short.is_empty() {

@@ -132,8 +132,7 @@ impl State {
             self.free_class(record.class);
             return;
         }
-        let old_status = self.ledger.status(id);
-        let only_takes = takes_only(old_status, status)
+        let only_takes = takes_only(self.ledger.status(id), status)
             && (!old_node.is_some() || old_node == node)
             && (!old_class.is_some() || old_class == record.class);
         self.remove(id);
@@ -157,9 +156,7 @@ impl State {
         }
         self.free_node(old_node);
         self.changed = true;
-        let prey =
-            self.hunts && self.ledger.status(id) != old_status && matches!(status, Status::Bound | Status::Running);
-        if !only_takes || prey {
+        if !only_takes {
             self.ease();
         }
     }
