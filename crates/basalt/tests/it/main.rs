@@ -3,5 +3,6 @@
 mod crash;
 mod gang;
 mod kubectl;
+mod plan;
 mod server;
 mod watchman;
