@@ -6,11 +6,17 @@ mod close;
 mod enqueue;
 mod fifo;
 mod heap;
+mod hunt;
+mod preempt;
+mod reclaim;
+mod serve;
+mod shuffle;
+mod victims;
 
 use std::sync::Arc;
 
 use basalt_api::reason::Reason;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::candidates::{Candidates, Fit};
@@ -25,6 +31,7 @@ use crate::plugin::{Hooks, Refusal};
 use crate::session::State;
 
 use self::heap::Heap;
+pub(crate) use self::preempt::DryRun;
 
 /// One cycle at work.
 pub(crate) struct Cycle<'a> {
@@ -37,6 +44,12 @@ pub(crate) struct Cycle<'a> {
     pub decisions: Vec<Decision>,
     /// Placements that hold for the rest of the cycle only.
     pub held: Vec<TaskId>,
+    /// Jobs for which room is being made since this cycle.
+    pub beneficiaries: FxHashSet<JobId>,
+    /// Which of the configured actions is at work.
+    pub at: usize,
+    /// Preempt chooses the cheapest of several nodes.
+    pub dry_run: Option<DryRun>,
     /// What went wrong for jobs that could not be placed.
     pub attempts: FxHashMap<JobId, Attempt>,
     /// Why no node takes a pod of a class, worked out once per class.
@@ -79,11 +92,15 @@ struct Line {
 impl Cycle<'_> {
     /// Runs the configured actions; calls `stage` after each.
     pub(crate) fn run(&mut self, stage: &mut dyn FnMut(&str)) {
-        for action in &self.conf.actions {
+        for (at, action) in self.conf.actions.iter().enumerate() {
+            self.at = at;
             match action.as_str() {
                 "enqueue" => self.enqueue(),
                 "allocate" => self.allocate(),
                 "backfill" => self.backfill(),
+                "preempt" => self.preempt(),
+                "reclaim" => self.reclaim(),
+                "shuffle" => self.shuffle(),
                 _ => {}
             }
             stage(action);

@@ -97,7 +97,7 @@ const ACTIONS: &[&str] = &[
     "shuffle",
 ];
 /// Actions that the engine has.
-const KNOWN_ACTIONS: &[&str] = &["enqueue", "allocate", "backfill"];
+const KNOWN_ACTIONS: &[&str] = &["enqueue", "allocate", "backfill", "preempt", "reclaim", "shuffle"];
 /// All plugins of the configuration language.
 const PLUGINS: &[&str] = &[
     "binpack",

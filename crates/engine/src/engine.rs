@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
 use crate::actions::Cycle;
@@ -252,6 +252,7 @@ impl Engine {
             self.candidates.forget(class);
         }
         self.shortages.open(&freed);
+        self.state.hunts = self.conf.evicts();
         self.hooks.open(&self.state);
         self.state.open();
         let jobs = self.state.hopefuls();
@@ -263,6 +264,9 @@ impl Engine {
             now_ms,
             decisions: Vec::new(),
             held: Vec::new(),
+            beneficiaries: FxHashSet::default(),
+            at: 0,
+            dry_run: None,
             attempts: FxHashMap::default(),
             shortages: &mut self.shortages,
             jobs,

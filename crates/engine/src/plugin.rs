@@ -4,6 +4,7 @@
 //! offers and that the configuration leaves on, in the order of tiers and, inside a tier, of the configuration.
 
 mod binpack;
+mod conformance;
 mod gang;
 mod hooks;
 mod nodeorder;
@@ -61,7 +62,7 @@ impl Refusal {
 }
 
 /// By what right pods are taken from others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Means {
     /// More important than they are, in the same queue or a near one.
     Preempt,
@@ -230,10 +231,11 @@ pub trait Plugin: Send + Sync {
 }
 
 /// Names of plugins that the engine has.
-pub const KNOWN: &[&str] = &["gang", "priority", "predicates", "nodeorder", "binpack"];
+pub const KNOWN: &[&str] = &["conformance", "gang", "priority", "predicates", "nodeorder", "binpack"];
 
 fn build(conf: &PluginConf) -> Option<Box<dyn Plugin>> {
     Some(match conf.name.as_str() {
+        "conformance" => Box::new(conformance::Conformance),
         "gang" => Box::new(gang::Gang),
         "priority" => Box::new(priority::Priority),
         "predicates" => Box::new(predicates::Predicates),

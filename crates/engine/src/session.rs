@@ -31,6 +31,8 @@ pub struct State {
     pub(crate) unsettled: Vec<JobId>,
     /// Groups whose slot was given back.
     pub(crate) gone_jobs: Vec<Arc<str>>,
+    /// Pods that start may be asked to make room: that helps, too.
+    pub(crate) hunts: bool,
     /// Grows with every change that may help a job for which nothing could be done before.
     pub(crate) eased: u64,
     /// Classes whose slot was given back: what is cached for them is void.

@@ -31,7 +31,7 @@ impl Cycle<'_> {
         let mut line = self.line(|job| {
             let counts = self.state.ledger.counts(job);
             let waits = counts.of(Status::Pending) > counts.pending_best_effort || counts.of(Status::Pipelined) > 0;
-            (waits && self.is_active(job)) || self.holds_its_place(job)
+            ((waits && self.is_active(job)) || self.holds_its_place(job)) && !self.beneficiaries.contains(&job)
         });
         let mut sheets: FxHashMap<JobId, Worksheet> = FxHashMap::default();
         while let Some(queue) = self.next_queue(&mut line) {

@@ -58,6 +58,11 @@ impl Journal {
         self.start + self.entries.len() as u64
     }
 
+    /// The number after a node's latest touch; 0: never touched.
+    pub fn last_touch(&self, node: NodeId) -> u64 {
+        self.last[node.index()]
+    }
+
     /// The nodes touched since a number, each once, with whether its facts changed since then; none if the list no
     /// longer goes back that far.
     pub fn since(&self, number: u64) -> Option<impl Iterator<Item = (NodeId, bool)> + '_> {

@@ -4,9 +4,11 @@ use std::cmp::Ordering;
 
 use basalt_api::reason::Code;
 
-use super::{Hook, Plugin, Refusal, TooFew, Vote};
+use rustc_hash::FxHashMap;
+
+use super::{Claim, Hook, Means, Plugin, Refusal, TooFew, Vote};
 use crate::ledger::{Counts, Status};
-use crate::model::{JobId, QueueId, Role};
+use crate::model::{JobId, QueueId, Role, TaskId};
 use crate::mutants::mutant;
 use crate::session::State;
 
@@ -39,6 +41,9 @@ impl Plugin for Gang {
             Hook::JobReady,
             Hook::JobPipelined,
             Hook::JobStarving,
+            Hook::Preemptable,
+            Hook::Reclaimable,
+            Hook::Evictable,
         ]
     }
 
@@ -86,5 +91,36 @@ impl Plugin for Gang {
     fn job_starving(&self, state: &State, job: JobId) -> bool {
         let counts = state.ledger.counts(job);
         counts.ready() + counts.of(Status::Pipelined) < state.model.jobs[job].min_member
+    }
+
+    /// No gang goes below its minimum, or that of one of its roles. A gang of one is no gang: its last pod may go.
+    /// Whole gangs are for those to spare who ask for them.
+    fn victims(&self, state: &State, claim: &Claim, candidates: &[TaskId]) -> Option<Vec<TaskId>> {
+        if matches!(claim.means, Means::GangPreempt | Means::GangReclaim) {
+            return Some(candidates.to_vec());
+        }
+        let mut gone: FxHashMap<(JobId, Option<u16>), u32> = FxHashMap::default();
+        let mut goes = |&task: &TaskId| {
+            let record = &state.model.tasks[task];
+            let job = &state.model.jobs[record.job];
+            let role = usize::from(record.role);
+            let role_min = job.roles.get(role).map_or(0, |role| role.min);
+            let without = |key: Option<u16>| gone.get(&(record.job, key)).copied().unwrap_or(0);
+            let spare = state.ledger.counts(record.job).ready().saturating_sub(without(None)) > job.min_member;
+            let role_ready = state.ledger.role_counts(record.job, role).ready();
+            let role_spare =
+                !job.roles_count() || role_min == 0 || role_ready.saturating_sub(without(Some(record.role))) > role_min;
+            let allowed = job.min_member <= 1 || (spare && role_spare);
+            if allowed {
+                *gone.entry((record.job, None)).or_default() += 1;
+                *gone.entry((record.job, Some(record.role))).or_default() += 1;
+            }
+            allowed
+        };
+        Some(candidates.iter().copied().filter(|task| goes(task)).collect())
+    }
+
+    fn protects(&self) -> bool {
+        true
     }
 }

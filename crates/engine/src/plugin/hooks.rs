@@ -180,10 +180,15 @@ impl Hooks {
             .then_with(|| queues.name(a).cmp(queues.name(b)))
     }
 
+    /// Which job first, by plugins alone.
+    pub fn job_rank(&self, state: &State, a: JobId, b: JobId) -> Ordering {
+        self.first(Hook::JobOrder, |plugin| plugin.job_order(state, a, b))
+    }
+
     /// Which job first: plugins, then age, then name.
     pub fn job_order(&self, state: &State, a: JobId, b: JobId) -> Ordering {
         let jobs = &state.model.jobs;
-        self.first(Hook::JobOrder, |plugin| plugin.job_order(state, a, b))
+        self.job_rank(state, a, b)
             .then_with(|| jobs[a].created_ms.cmp(&jobs[b].created_ms))
             .then_with(|| jobs.name(a).cmp(jobs.name(b)))
     }

@@ -210,7 +210,7 @@ impl Node {
             json!([])
         };
         let ready = if self.oddity == "not-ready" { "False" } else { "True" };
-        let labels = json!({"zone": if at % 2 == 0 { "a" } else { "b" }, "kubernetes.io/hostname": format!("n{at}")});
+        let labels = json!({"zone": if at.is_multiple_of(2) { "a" } else { "b" }, "kubernetes.io/hostname": format!("n{at}")});
         json!({"apiVersion": "v1", "kind": "Node",
             "metadata": {"name": format!("n{at}"), "uid": format!("node-{at}"), "labels": labels},
             "spec": {"unschedulable": self.oddity == "cordoned", "taints": taints},
@@ -228,7 +228,7 @@ impl Queue {
             .map(|parent| format!("q{parent}"));
         let list = |amount: Option<u32>| match amount {
             // Some say it in one dimension only.
-            Some(amount) if at % 2 == 0 => json!({"cpu": amount.to_string(), "memory": format!("{amount}Gi")}),
+            Some(amount) if at.is_multiple_of(2) => json!({"cpu": amount.to_string(), "memory": format!("{amount}Gi")}),
             Some(amount) => json!({"cpu": amount.to_string()}),
             None => json!({}),
         };
@@ -248,7 +248,7 @@ impl Group {
         };
         let mut min_resources =
             json!({"cpu": (self.cpu * self.min).to_string(), "memory": format!("{}Gi", self.memory * self.min)});
-        if at % 3 == 0 {
+        if at.is_multiple_of(3) {
             min_resources = Value::Null;
         }
         let mut group = json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",

@@ -132,7 +132,8 @@ impl State {
             self.free_class(record.class);
             return;
         }
-        let only_takes = takes_only(self.ledger.status(id), status)
+        let old_status = self.ledger.status(id);
+        let only_takes = takes_only(old_status, status)
             && (!old_node.is_some() || old_node == node)
             && (!old_class.is_some() || old_class == record.class);
         self.remove(id);
@@ -156,7 +157,9 @@ impl State {
         }
         self.free_node(old_node);
         self.changed = true;
-        if !only_takes {
+        let prey =
+            self.hunts && self.ledger.status(id) != old_status && matches!(status, Status::Bound | Status::Running);
+        if !only_takes || prey {
             self.ease();
         }
     }
