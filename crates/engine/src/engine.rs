@@ -253,6 +253,7 @@ impl Engine {
         }
         self.shortages.open(&freed);
         self.state.hunts = self.conf.evicts();
+        self.state.settle_claims();
         self.hooks.open(&self.state);
         self.state.open();
         let jobs = self.state.hopefuls();

@@ -2,16 +2,20 @@
 //!
 //! A task is *entered* with a status and a node, and *left* again. Everything that is counted follows from that: what a
 //! node has idle now and in future, how many pods of a job (and of each of its roles) are in which status, what a job
-//! and its queue and all queues above have allocated. Plugins only read.
+//! and its queue and all queues above have allocated, are about to get and wait for, what the cluster has in all.
+//! Plugins only read.
 
+mod claims;
 mod journal;
 
 use smallvec::SmallVec;
 
+pub(crate) use self::claims::Claims;
+use self::claims::ClaimBook;
 pub use self::journal::{Journal, Touch};
-use crate::model::{ClassId, Id, JobId, Model, NodeId, TaskId};
+use crate::model::{ClassId, Id, JobId, Model, Node, NodeId, QueueId, TaskId};
 use crate::mutants::mutant;
-use crate::resources::{Columns, DimId};
+use crate::resources::{Amounts, Columns, DimId};
 
 /// Where a pod stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -119,6 +123,10 @@ impl Counts {
     }
 }
 
+/// Rows of the cluster's account.
+const TOTAL: usize = 0;
+const IDLE: usize = 1;
+
 /// The accounts. Two ledgers are equal when every count is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
@@ -135,8 +143,15 @@ pub struct Ledger {
     role_counts: Vec<SmallVec<[Counts; 1]>>,
     pending: Vec<SmallVec<[(ClassId, u32); 1]>>,
     job_allocated: Columns,
+    job_waiting: Columns,
     // By queue, every queue with all below it.
     queue_allocated: Columns,
+    queue_waiting: Columns,
+    /// How many groups name the queue itself.
+    queue_jobs: Vec<u32>,
+    claims: ClaimBook,
+    /// Two rows: what all nodes offer, and what they have idle.
+    cluster: Columns,
     /// Which nodes changed, for those who keep something up to date with them.
     pub journal: Journal,
 }
@@ -154,8 +169,15 @@ impl Ledger {
         self.counts.resize(model.jobs.slots(), Counts::default());
         self.role_counts.resize_with(model.jobs.slots(), SmallVec::new);
         self.pending.resize_with(model.jobs.slots(), SmallVec::new);
-        self.job_allocated.reserve(model.jobs.slots(), dims);
-        self.queue_allocated.reserve(model.queues.slots(), dims);
+        for columns in [&mut self.job_allocated, &mut self.job_waiting] {
+            columns.reserve(model.jobs.slots(), dims);
+        }
+        for columns in [&mut self.queue_allocated, &mut self.queue_waiting] {
+            columns.reserve(model.queues.slots(), dims);
+        }
+        self.queue_jobs.resize(model.queues.slots(), 0);
+        self.claims.grow(model);
+        self.cluster.reserve(2, dims);
         self.journal.grow(model.nodes.slots());
     }
 
@@ -215,6 +237,26 @@ impl Ledger {
         &self.queue_allocated
     }
 
+    /// What pods without a node ask for, by queue with everything below it.
+    pub fn queue_waiting(&self) -> &Columns {
+        &self.queue_waiting
+    }
+
+    /// How many groups name a queue.
+    pub fn queue_jobs(&self, queue: QueueId) -> u32 {
+        self.queue_jobs[queue.index()]
+    }
+
+    /// What all nodes offer together.
+    pub fn total(&self) -> Amounts {
+        self.cluster.row(TOTAL)
+    }
+
+    /// What all nodes have idle together, in one dimension.
+    pub fn cluster_idle(&self, dim: DimId) -> i64 {
+        self.cluster.get(IDLE, dim)
+    }
+
     /// Idle of a node in one dimension.
     pub fn idle_of(&self, node: NodeId, dim: DimId) -> i64 {
         self.idle.get(node.index(), dim)
@@ -268,6 +310,9 @@ impl Ledger {
             let row = node.index();
             if status.takes_idle() {
                 self.idle.shift(row, request, -sign);
+                if model.nodes[node].present {
+                    self.cluster.shift(IDLE, request, -sign);
+                }
             }
             if status.takes_future() {
                 self.future.shift(row, request, -sign);
@@ -288,12 +333,17 @@ impl Ledger {
         if status == Status::Pending {
             self.count_pending(job, record.class, enter);
         }
-        if status.is_charged() {
-            self.job_allocated.shift(job, request, sign);
-            let chain = model.chain(model.jobs[record.job].queue);
-            for queue in chain.iter().skip(usize::from(mutant!(MiscountQueues))) {
-                self.queue_allocated.shift(queue.index(), request, sign);
-            }
+        let (of_job, of_queue) = if status.is_charged() {
+            (&mut self.job_allocated, &mut self.queue_allocated)
+        } else if status == Status::Pending {
+            (&mut self.job_waiting, &mut self.queue_waiting)
+        } else {
+            return;
+        };
+        of_job.shift(job, request, sign);
+        let chain = model.chain(model.jobs[record.job].queue);
+        for queue in chain.iter().skip(usize::from(mutant!(MiscountQueues))) {
+            of_queue.shift(queue.index(), request, sign);
         }
     }
 
@@ -313,41 +363,60 @@ impl Ledger {
 
     /// A node offers this much more (or, after [`Ledger::withdraw`], less).
     pub(crate) fn offer(&mut self, model: &Model, node: NodeId) {
-        let allocatable = &model.nodes[node].allocatable;
+        let Node { allocatable, present, .. } = &model.nodes[node];
         self.idle.add(node.index(), allocatable);
         self.future.add(node.index(), allocatable);
+        if *present {
+            self.cluster.add(TOTAL, allocatable);
+            self.cluster.add_row(IDLE, &self.idle, node.index());
+        }
         self.journal.touch(node, Touch::Facts);
     }
 
     /// A node no longer offers what its record says.
     pub(crate) fn withdraw(&mut self, model: &Model, node: NodeId) {
-        let allocatable = &model.nodes[node].allocatable;
+        let Node { allocatable, present, .. } = &model.nodes[node];
+        if *present {
+            self.cluster.sub(TOTAL, allocatable);
+            self.cluster.sub_row(IDLE, &self.idle, node.index());
+        }
         self.idle.sub(node.index(), allocatable);
         self.future.sub(node.index(), allocatable);
         self.journal.touch(node, Touch::Facts);
     }
 
-    /// Puts what a job has allocated onto its queue and the queues above.
+    /// Puts what a job has, waits for and claims onto its queue and the queues above.
     pub(crate) fn join_queue(&mut self, model: &Model, job: JobId) {
-        for queue in model.chain(model.jobs[job].queue) {
-            self.queue_allocated
-                .add_row(queue.index(), &self.job_allocated, job.index());
+        let (row, queue) = (job.index(), model.jobs[job].queue);
+        for above in model.chain(queue) {
+            self.queue_allocated.add_row(above.index(), &self.job_allocated, row);
+            self.queue_waiting.add_row(above.index(), &self.job_waiting, row);
+        }
+        self.claims.post(model, job, 1);
+        if queue.is_some() {
+            self.queue_jobs[queue.index()] += 1;
         }
     }
 
-    /// Takes what a job has allocated off its queue and the queues above.
+    /// Takes what a job has, waits for and claims off its queue and the queues above.
     pub(crate) fn quit_queue(&mut self, model: &Model, job: JobId) {
-        for queue in model.chain(model.jobs[job].queue) {
-            self.queue_allocated
-                .sub_row(queue.index(), &self.job_allocated, job.index());
+        let (row, queue) = (job.index(), model.jobs[job].queue);
+        for above in model.chain(queue) {
+            self.queue_allocated.sub_row(above.index(), &self.job_allocated, row);
+            self.queue_waiting.sub_row(above.index(), &self.job_waiting, row);
+        }
+        self.claims.post(model, job, -1);
+        if queue.is_some() {
+            self.queue_jobs[queue.index()] -= 1;
         }
     }
 
     /// Sums up all queues again, after the tree has changed.
     pub(crate) fn recount_queues(&mut self, model: &Model) {
-        for row in 0..model.queues.slots() {
-            self.queue_allocated.clear_row(row);
-        }
+        self.queue_allocated.clear();
+        self.queue_waiting.clear();
+        self.claims.clear();
+        self.queue_jobs.fill(0);
         for job in model.jobs.ids() {
             self.join_queue(model, job);
         }

@@ -34,7 +34,8 @@ pub const PODS: DimId = DimId(2);
 const OTHER: DimId = DimId(1023);
 
 impl DimId {
-    fn index(self) -> usize {
+    /// The column's number.
+    pub fn index(self) -> usize {
         usize::from(self.0)
     }
 }
@@ -213,6 +214,17 @@ impl Columns {
         }
     }
 
+    /// Adds to one cell; wraps as [`Columns::add`] does.
+    pub fn shift_cell(&mut self, row: usize, dim: DimId, amount: i64) {
+        let cell = &mut self.columns[dim.index()][row];
+        *cell = cell.wrapping_add(amount);
+    }
+
+    /// Sets one cell.
+    pub fn set(&mut self, row: usize, dim: DimId, amount: i64) {
+        self.columns[dim.index()][row] = amount;
+    }
+
     /// Whether a row has at least these amounts. Only the dimensions that are asked for count: a node that is
     /// over-committed in memory still takes a pod that asks for none.
     pub fn fits(&self, row: usize, amounts: &Amounts) -> bool {
@@ -226,10 +238,10 @@ impl Columns {
         u32::try_from(least).unwrap_or(u32::MAX)
     }
 
-    /// Sets a whole row to zero.
-    pub fn clear_row(&mut self, row: usize) {
+    /// Sets everything to zero.
+    pub fn clear(&mut self) {
         for column in &mut self.columns {
-            column[row] = 0;
+            column.fill(0);
         }
     }
 

@@ -5,7 +5,7 @@ mod apply;
 use std::sync::Arc;
 
 use crate::facts::Phase;
-use crate::ledger::{Ledger, Status};
+use crate::ledger::{Claims, Ledger, Status};
 use crate::model::{ClassId, JobId, Model, NodeId, TaskId};
 
 /// Model and ledger together, with the undo log. Lives as long as the engine.
@@ -59,7 +59,7 @@ pub(crate) struct Promise {
 }
 
 /// How to take one step back.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Undo {
     Entered(TaskId),
     Left {
@@ -71,6 +71,10 @@ enum Undo {
     Phase {
         job: JobId,
         before: Phase,
+    },
+    Claims {
+        job: JobId,
+        before: Claims,
     },
 }
 
@@ -110,6 +114,7 @@ impl State {
                     self.ledger.enter(&self.model, task, status, node, Some(in_node));
                 }
                 Some(Undo::Phase { job, before }) => self.model.jobs[job].phase = before,
+                Some(Undo::Claims { job, before }) => self.ledger.unclaim(&self.model, job, before),
                 None => return,
             }
         }
@@ -149,11 +154,26 @@ impl State {
         self.place(task, status, node);
     }
 
-    /// Changes a job's phase.
+    /// Changes a job's phase, and with it what the job claims.
     pub fn set_phase(&mut self, job: JobId, phase: Phase) {
         let before = std::mem::replace(&mut self.model.jobs[job].phase, phase);
         if before != phase {
             self.note(Undo::Phase { job, before });
+        }
+        self.count_claims(job);
+    }
+
+    /// Works out what a job claims.
+    fn count_claims(&mut self, job: JobId) {
+        if let Some(before) = self.ledger.claim(&self.model, job) {
+            self.note(Undo::Claims { job, before });
+        }
+    }
+
+    /// Works out what jobs claim that changed since they were last looked at.
+    pub(crate) fn settle_claims(&mut self) {
+        for at in 0..self.dirty_jobs.len() {
+            self.count_claims(self.dirty_jobs[at]);
         }
     }
 

@@ -100,6 +100,7 @@ impl State {
             role.min = 0;
         }
         self.mark(id);
+        self.ledger.claim(&self.model, id);
         self.free_job(id);
         self.ease();
     }
