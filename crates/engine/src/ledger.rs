@@ -10,8 +10,8 @@ mod journal;
 
 use smallvec::SmallVec;
 
-pub(crate) use self::claims::Claims;
 use self::claims::ClaimBook;
+pub(crate) use self::claims::Claims;
 pub use self::journal::{Journal, Touch};
 use crate::model::{ClassId, Id, JobId, Model, Node, NodeId, QueueId, TaskId};
 use crate::mutants::mutant;
@@ -252,6 +252,11 @@ impl Ledger {
         self.cluster.row(TOTAL)
     }
 
+    /// What all nodes offer together, in one dimension.
+    pub fn total_of(&self, dim: DimId) -> i64 {
+        self.cluster.get(TOTAL, dim)
+    }
+
     /// What all nodes have idle together, in one dimension.
     pub fn cluster_idle(&self, dim: DimId) -> i64 {
         self.cluster.get(IDLE, dim)
@@ -363,7 +368,9 @@ impl Ledger {
 
     /// A node offers this much more (or, after [`Ledger::withdraw`], less).
     pub(crate) fn offer(&mut self, model: &Model, node: NodeId) {
-        let Node { allocatable, present, .. } = &model.nodes[node];
+        let Node {
+            allocatable, present, ..
+        } = &model.nodes[node];
         self.idle.add(node.index(), allocatable);
         self.future.add(node.index(), allocatable);
         if *present {
@@ -375,7 +382,9 @@ impl Ledger {
 
     /// A node no longer offers what its record says.
     pub(crate) fn withdraw(&mut self, model: &Model, node: NodeId) {
-        let Node { allocatable, present, .. } = &model.nodes[node];
+        let Node {
+            allocatable, present, ..
+        } = &model.nodes[node];
         if *present {
             self.cluster.sub(TOTAL, allocatable);
             self.cluster.sub_row(IDLE, &self.idle, node.index());

@@ -4,12 +4,16 @@
 //! offers and that the configuration leaves on, in the order of tiers and, inside a tier, of the configuration.
 
 mod binpack;
+mod capacity;
 mod conformance;
 mod gang;
 mod hooks;
 mod nodeorder;
+mod overcommit;
 mod predicates;
 mod priority;
+mod proportion;
+mod shares;
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -220,6 +224,11 @@ pub trait Plugin: Send + Sync {
     fn queue_report(&self, _state: &State, _queue: QueueId) -> Option<QueueReport> {
         None
     }
+    /// Whether, with a job's declared minimum, its queue stays within what it deserves. Asked with
+    /// [`Hook::QueueReport`].
+    fn is_due(&self, _state: &State, _job: JobId) -> bool {
+        false
+    }
     /// Why the node does not admit the class. Must depend on facts alone, not on what is placed.
     fn blocker(&self, _state: &State, _class: ClassId, _node: NodeId) -> Option<Blocker> {
         None
@@ -231,7 +240,16 @@ pub trait Plugin: Send + Sync {
 }
 
 /// Names of plugins that the engine has.
-pub const KNOWN: &[&str] = &["conformance", "gang", "priority", "predicates", "nodeorder", "binpack"];
+pub const KNOWN: &[&str] = &[
+    "conformance",
+    "gang",
+    "priority",
+    "predicates",
+    "nodeorder",
+    "binpack",
+    "proportion",
+    "capacity",
+];
 
 fn build(conf: &PluginConf) -> Option<Box<dyn Plugin>> {
     Some(match conf.name.as_str() {
@@ -240,6 +258,9 @@ fn build(conf: &PluginConf) -> Option<Box<dyn Plugin>> {
         "priority" => Box::new(priority::Priority),
         "predicates" => Box::new(predicates::Predicates),
         "nodeorder" => Box::new(nodeorder::NodeOrder::new(conf)),
+        "overcommit" => Box::new(overcommit::Overcommit::new(conf)),
+        "capacity" => Box::new(capacity::Capacity::new(conf)),
+        "proportion" => Box::<proportion::Proportion>::default(),
         "binpack" => Box::new(binpack::Binpack::new(conf)),
         _ => return None,
     })

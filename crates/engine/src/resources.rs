@@ -240,8 +240,13 @@ impl Columns {
 
     /// Sets everything to zero.
     pub fn clear(&mut self) {
+        self.fill(0);
+    }
+
+    /// Sets every cell.
+    pub fn fill(&mut self, amount: i64) {
         for column in &mut self.columns {
-            column.fill(0);
+            column.fill(amount);
         }
     }
 

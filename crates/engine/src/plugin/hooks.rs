@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use basalt_api::reason::Code;
+
 use super::{Blocker, Claim, Plugin, QueueReport, Refusal, TooFew, Vote, build};
 use crate::conf::Conf;
 use crate::model::{ClassId, JobId, NodeId, QueueId, TaskId};
@@ -210,9 +212,19 @@ impl Hooks {
             .find_map(|(_, plugin)| plugin.job_invalid(state, job))
     }
 
-    /// A vote: may the job enter the queue?
+    /// A vote: may the job enter the queue? A full cluster does not stop a job that its queue is due: else nothing
+    /// could ever be taken back for it.
     pub fn job_enqueueable(&self, state: &State, job: JobId) -> Result<(), Refusal> {
-        self.vote(Hook::JobEnqueueable, |plugin| plugin.job_enqueueable(state, job))
+        let is_due = || {
+            self.answers(Hook::QueueReport)
+                .any(|(_, plugin)| plugin.is_due(state, job))
+        };
+        self.vote(Hook::JobEnqueueable, |plugin| {
+            match plugin.job_enqueueable(state, job) {
+                Vote::Reject(refusal) if refusal.code == Code::ClusterOvercommitted && is_due() => Vote::Permit,
+                vote => vote,
+            }
+        })
     }
 
     /// All must agree that the job has what it needs.

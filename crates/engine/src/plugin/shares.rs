@@ -1,0 +1,273 @@
+//! What queues are due and what they may have at most: the arithmetic that `proportion` and `capacity` have in common.
+//!
+//! The tables are worked out when a cycle opens; what queues have is read from the ledger each time.
+
+mod losers;
+
+use smallvec::SmallVec;
+
+use basalt_api::reason::Code;
+
+pub(super) use self::losers::{Losers, Standing};
+use super::{QueueReport, Refusal, Vote};
+use crate::model::{Id, Job, JobId, QueueId, TaskId};
+use crate::resources::{Amounts, CPU, Columns, DimId, MEMORY, PODS};
+use crate::session::State;
+
+/// A due that is not set.
+const UNSET: i64 = -1;
+/// No limit.
+pub(super) const UNLIMITED: i64 = i64::MAX;
+
+/// The tables, one row per queue.
+#[derive(Default)]
+pub(super) struct Shares {
+    /// What a queue is due; [`UNSET`] where nobody says.
+    deserved: Columns,
+    /// What it may have at most.
+    pub(super) limit: Columns,
+    /// What may be let in at most, with what it has.
+    pub(super) admit: Columns,
+    /// By queue: its due in all dimensions where that is not nothing, to divide by.
+    ratios: Vec<SmallVec<[(DimId, f64); 4]>>,
+    dims: usize,
+}
+
+impl Shares {
+    /// Empty tables of the right size: nothing is due, everything is allowed.
+    pub(super) fn new(state: &State) -> Self {
+        let (rows, dims) = (state.model.queues.slots(), state.model.dims.count());
+        let filled = |value| {
+            let mut columns = Columns::default();
+            columns.reserve(rows, dims);
+            columns.fill(value);
+            columns
+        };
+        Shares {
+            deserved: filled(UNSET),
+            limit: filled(UNLIMITED),
+            admit: filled(UNLIMITED),
+            ratios: vec![SmallVec::new(); rows],
+            dims,
+        }
+    }
+
+    /// All dimensions.
+    pub(super) fn dims(&self) -> impl Iterator<Item = DimId> + use<> {
+        (0..self.dims).map(|dim| DimId(dim as u16))
+    }
+
+    /// What queues are due; a column of its own, to compare with.
+    pub(super) fn deserved(&self) -> &Columns {
+        &self.deserved
+    }
+
+    /// What a queue is due, if anybody says.
+    pub(super) fn due(&self, queue: QueueId, dim: DimId) -> Option<i64> {
+        Some(self.deserved.get(queue.index(), dim)).filter(|&due| due != UNSET)
+    }
+
+    /// Sets what a queue is due; `exact`: the same before it was rounded down.
+    pub(super) fn set_due(&mut self, queue: QueueId, dim: DimId, due: i64, exact: f64) {
+        self.deserved.set(queue.index(), dim, due.max(0));
+        if exact > 0.0 {
+            self.ratios[queue.index()].push((dim, exact));
+        }
+    }
+
+    /// Whether a queue is due anything but places for pods.
+    pub(super) fn has_due(&self, queue: QueueId) -> bool {
+        self.ratios[queue.index()].iter().any(|&(dim, _)| dim != PODS)
+    }
+
+    /// The largest part of its due that a queue has; none where it is due nothing.
+    pub(super) fn share(&self, state: &State, queue: QueueId) -> Option<f64> {
+        let has = state.ledger.queue_allocated();
+        let part = |&(dim, due): &(DimId, f64)| has.get(queue.index(), dim) as f64 / due;
+        self.ratios[queue.index()].iter().map(part).reduce(f64::max)
+    }
+
+    /// What to tell about a queue.
+    pub(super) fn report(&self, state: &State, queue: QueueId, share: f64) -> Option<QueueReport> {
+        let due = |dim| self.due(queue, dim).filter(|&due| due > 0).map(|due| (dim, due));
+        state.model.queues[queue].present.then(|| QueueReport {
+            deserved: Amounts::from_pairs(self.dims().filter_map(due)),
+            share,
+        })
+    }
+
+    /// Whether, with a job's declared minimum, its queue stays within its due; what is let in already counts.
+    pub(super) fn is_due(&self, state: &State, job: JobId) -> bool {
+        let Job {
+            queue, min_resources, ..
+        } = &state.model.jobs[job];
+        min_resources.iter().flat_map(asked).all(|(dim, need)| {
+            let row = queue.index();
+            let taken = state.ledger.queue_allocated().get(row, dim) + state.ledger.queue_inqueue().get(row, dim);
+            self.due(*queue, dim).is_some_and(|due| taken + need <= due)
+        })
+    }
+}
+
+/// A limit that would be passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Excess {
+    pub(super) dim: DimId,
+    pub(super) need: i64,
+    pub(super) have: i64,
+}
+
+impl Excess {
+    /// As a refusal.
+    pub(super) fn refusal(self, code: Code, queue: QueueId) -> Refusal {
+        Refusal {
+            code,
+            queue,
+            dim: Some(self.dim),
+            need: self.need,
+            have: self.have,
+        }
+    }
+}
+
+/// The dimensions that are asked for; places for pods are the node's affair.
+pub(super) fn asked(amounts: &Amounts) -> impl Iterator<Item = (DimId, i64)> + '_ {
+    amounts.iter().filter(|&(dim, amount)| dim != PODS && amount > 0)
+}
+
+/// The first dimension in which a queue would pass a limit with this much more.
+pub(super) fn excess(state: &State, limit: &Columns, queue: QueueId, more: &Amounts) -> Option<Excess> {
+    let has = state.ledger.queue_allocated();
+    asked(more).find_map(|(dim, amount)| {
+        let need = has.get(queue.index(), dim).saturating_add(amount);
+        let have = limit.get(queue.index(), dim);
+        (need > have).then_some(Excess { dim, need, have })
+    })
+}
+
+/// The same for letting in: what is let in already counts too, and what is beyond a minimum does not.
+pub(super) fn entry_excess(state: &State, limit: &Columns, queue: QueueId, more: &Amounts) -> Option<Excess> {
+    let (row, ledger) = (queue.index(), &state.ledger);
+    asked(more).find_map(|(dim, amount)| {
+        let taken = ledger.queue_allocated().get(row, dim) + ledger.queue_inqueue().get(row, dim)
+            - ledger.queue_elastic().get(row, dim);
+        let (need, have) = (taken.saturating_add(amount), limit.get(row, dim));
+        (need > have).then_some(Excess { dim, need, have })
+    })
+}
+
+/// What several pods ask for together.
+pub(super) fn requests(state: &State, tasks: &[TaskId]) -> Amounts {
+    let model = &state.model;
+    let request = |&task: &TaskId| model.classes.request(model.tasks[task].class).iter();
+    Amounts::from_pairs(tasks.iter().flat_map(request))
+}
+
+/// A queue's own upper limit in one dimension, as declared. For cpu and memory nothing means no limit.
+pub(super) fn capability(state: &State, queue: QueueId, dim: DimId) -> Option<i64> {
+    let declared = state.model.queues[queue].capability.get(dim)?;
+    (declared > 0 || (dim != CPU && dim != MEMORY)).then_some(declared)
+}
+
+/// A queue's guarantee in one dimension.
+pub(super) fn guarantee(state: &State, queue: QueueId, dim: DimId) -> i64 {
+    state.model.queues[queue].guarantee.get(dim).unwrap_or(0)
+}
+
+/// What is left of a whole for a queue when its siblings keep what is guaranteed to them, up to its own capability.
+pub(super) fn real_capability(
+    state: &State,
+    queue: QueueId,
+    dim: DimId,
+    whole: i64,
+    guaranteed: i64,
+    most: Option<i64>,
+) -> i64 {
+    if whole == UNLIMITED {
+        return most.unwrap_or(UNLIMITED);
+    }
+    let own = guarantee(state, queue, dim);
+    let left = whole.saturating_sub(guaranteed).max(0).saturating_add(own);
+    most.map_or(left, |most| left.min(most))
+}
+
+/// Why a queue that stands alone may not have more: its own limit, others' guarantees, or the size of the cluster.
+pub(super) fn flat_code(state: &State, queue: QueueId, excess: Excess) -> Code {
+    if capability(state, queue, excess.dim).is_some_and(|most| excess.need > most) {
+        Code::QueueOverCapability
+    } else if excess.need > state.ledger.total_of(excess.dim) {
+        Code::NotEnoughResources
+    } else {
+        Code::ReservedForOthers
+    }
+}
+
+/// The limits of queues that stand alone: the cluster, less what is guaranteed to others.
+pub(super) fn set_flat_limits(shares: &mut Shares, state: &State) {
+    let present: Vec<QueueId> = present_queues(state).collect();
+    for dim in shares.dims() {
+        let guaranteed = present.iter().map(|&queue| guarantee(state, queue, dim));
+        let guaranteed = guaranteed.fold(0, i64::saturating_add);
+        let total = state.ledger.total_of(dim);
+        for &queue in &present {
+            let most = capability(state, queue, dim);
+            let limit = real_capability(state, queue, dim, total, guaranteed, most);
+            shares.limit.set(queue.index(), dim, limit);
+            shares.admit.set(queue.index(), dim, limit);
+        }
+    }
+}
+
+/// Queues that exist.
+pub(super) fn present_queues(state: &State) -> impl Iterator<Item = QueueId> + '_ {
+    let queues = &state.model.queues;
+    queues.ids().filter(|&queue| queues[queue].present)
+}
+
+/// A vote on a job by the limits of its queue, where that stands alone.
+pub(super) fn flat_vote(shares: &Shares, state: &State, job: JobId) -> Vote {
+    let record = &state.model.jobs[job];
+    let Some(need) = &record.min_resources else {
+        return Vote::Permit;
+    };
+    match entry_excess(state, &shares.admit, record.queue, need) {
+        None => Vote::Permit,
+        Some(excess) => Vote::Reject(excess.refusal(flat_code(state, record.queue, excess), record.queue)),
+    }
+}
+
+/// Everything about queues and the cluster that dues and limits follow from, to tell whether it changed.
+pub(super) fn inputs(state: &State, requests: bool) -> Vec<i64> {
+    let sizes = [state.model.dims.count(), state.model.queues.slots()];
+    let mut inputs: Vec<i64> = sizes.into_iter().filter_map(|size| i64::try_from(size).ok()).collect();
+    let mut add = |amounts: &Amounts| {
+        inputs.push(i64::MIN);
+        inputs.extend(amounts.iter().flat_map(|(dim, amount)| [i64::from(dim.0), amount]));
+    };
+    add(&state.ledger.total());
+    for queue in present_queues(state) {
+        let record = &state.model.queues[queue];
+        for amounts in [&record.deserved, &record.guarantee, &record.capability] {
+            add(amounts);
+        }
+        if requests {
+            let ledger = &state.ledger;
+            for columns in [
+                ledger.queue_allocated(),
+                ledger.queue_waiting(),
+                ledger.queue_expected(),
+            ] {
+                add(&columns.row(queue.index()));
+            }
+            add(&Amounts::from_pairs([(DimId(0), i64::from(ledger.queue_jobs(queue)))]));
+        }
+        let parent = record.parent.map_or(-1, |parent| i64::from(parent.0));
+        add(&Amounts::from_pairs([
+            (DimId(0), i64::from(queue.0)),
+            (DimId(1), i64::from(record.weight)),
+            (DimId(2), parent),
+            (DimId(3), record.created_ms),
+        ]));
+    }
+    inputs
+}
