@@ -249,6 +249,7 @@ pub const KNOWN: &[&str] = &[
     "binpack",
     "proportion",
     "capacity",
+    "overcommit",
 ];
 
 fn build(conf: &PluginConf) -> Option<Box<dyn Plugin>> {

@@ -19,8 +19,6 @@ pub(crate) enum Kind {
     Elastic,
     /// Declared by a job that has no pods yet.
     Expected,
-    /// As the cluster counts what is let in: the whole minimum, until the job runs.
-    Admitted,
 }
 
 /// One amount of one kind.
@@ -42,8 +40,6 @@ pub(super) struct ClaimBook {
     pub(super) inqueue: Columns,
     pub(super) elastic: Columns,
     pub(super) expected: Columns,
-    /// One row: the cluster.
-    pub(super) admitted: Columns,
 }
 
 impl ClaimBook {
@@ -53,7 +49,6 @@ impl ClaimBook {
         self.inqueue.reserve(queues, dims);
         self.elastic.reserve(queues, dims);
         self.expected.reserve(queues, dims);
-        self.admitted.reserve(1, dims);
     }
 
     /// Puts a job's claims on the sums, or takes them off.
@@ -63,7 +58,6 @@ impl ClaimBook {
             inqueue,
             elastic,
             expected,
-            admitted,
         } = self;
         let queue = model.jobs[job].queue;
         for part in &by_job[job.index()] {
@@ -71,10 +65,6 @@ impl ClaimBook {
                 Kind::Inqueue => &mut *inqueue,
                 Kind::Elastic => &mut *elastic,
                 Kind::Expected => &mut *expected,
-                Kind::Admitted => {
-                    admitted.shift_cell(0, part.dim, part.amount * sign);
-                    continue;
-                }
             };
             for above in model.chain(queue) {
                 column.shift_cell(above.index(), part.dim, part.amount * sign);
@@ -86,7 +76,6 @@ impl ClaimBook {
         for columns in [&mut self.inqueue, &mut self.elastic, &mut self.expected] {
             columns.clear();
         }
-        self.admitted.clear();
     }
 
     /// Puts new claims in the place of a job's old ones, which are given back.
@@ -115,10 +104,7 @@ fn claims_of(model: &Model, ledger: &Ledger, job: JobId) -> Claims {
         for (dim, wanted) in minimum.iter() {
             let has = allocated.get(dim).unwrap_or(0);
             let gated = gated.get(dim).unwrap_or(0);
-            let rest = (wanted - has - gated).max(0);
-            let whole = (wanted - gated).max(0);
-            push(&mut parts, Kind::Inqueue, dim, rest);
-            push(&mut parts, Kind::Admitted, dim, if runs { rest } else { whole });
+            push(&mut parts, Kind::Inqueue, dim, wanted - has - gated);
         }
     }
     for (dim, has) in allocated.iter() {
@@ -173,10 +159,5 @@ impl Ledger {
     /// What jobs without pods declare, by queue with all below it.
     pub fn queue_expected(&self) -> &Columns {
         &self.claims.expected
-    }
-
-    /// What the whole cluster has let in, in one dimension.
-    pub fn admitted(&self, dim: DimId) -> i64 {
-        self.claims.admitted.get(0, dim)
     }
 }

@@ -1,10 +1,11 @@
-//! `overcommit`: no more is let in than the cluster can hold, times a factor.
+//! `overcommit`: no more is let in than the cluster can hold, times a factor. What a job has already is not counted
+//! twice, as used and as let in.
 
 use basalt_api::reason::Code;
 
 use super::{Hook, Plugin, Refusal, Vote, shares};
 use crate::conf::PluginConf;
-use crate::model::{JobId, QueueId};
+use crate::model::{Id, JobId, QueueId, ROOT};
 use crate::resources::DimId;
 use crate::session::State;
 
@@ -46,8 +47,10 @@ impl Plugin for Overcommit {
 
     fn job_enqueueable(&self, state: &State, job: JobId) -> Vote {
         let minimum = state.model.jobs[job].min_resources.iter();
+        let root = state.model.queues.find(ROOT);
+        let waits = |dim| root.map_or(0, |root| state.ledger.queue_inqueue().get(root.index(), dim));
         let short = minimum.flat_map(shares::asked).find_map(|(dim, amount)| {
-            let (need, have) = (state.ledger.admitted(dim) + amount, self.room(state, dim));
+            let (need, have) = (waits(dim) + amount, self.room(state, dim));
             (need > have).then_some(Refusal {
                 code: Code::ClusterOvercommitted,
                 queue: QueueId::NONE,
