@@ -210,7 +210,8 @@ impl Node {
             json!([])
         };
         let ready = if self.oddity == "not-ready" { "False" } else { "True" };
-        let labels = json!({"zone": if at.is_multiple_of(2) { "a" } else { "b" }, "kubernetes.io/hostname": format!("n{at}")});
+        let labels =
+            json!({"zone": if at.is_multiple_of(2) { "a" } else { "b" }, "kubernetes.io/hostname": format!("n{at}")});
         json!({"apiVersion": "v1", "kind": "Node",
             "metadata": {"name": format!("n{at}"), "uid": format!("node-{at}"), "labels": labels},
             "spec": {"unschedulable": self.oddity == "cordoned", "taints": taints},
