@@ -5,6 +5,7 @@ mod backfill;
 mod close;
 mod enqueue;
 mod fifo;
+mod gang_evict;
 mod heap;
 mod hunt;
 mod preempt;
@@ -27,7 +28,7 @@ use crate::ledger::Status;
 use crate::model::{ClassId, Id, JobId, NodeId, QueueId, TaskId};
 use crate::mutants::mutant;
 use crate::plan::Purpose;
-use crate::plugin::{Hooks, Refusal};
+use crate::plugin::{Hooks, Means, Refusal};
 use crate::session::State;
 
 use self::heap::Heap;
@@ -100,6 +101,8 @@ impl Cycle<'_> {
                 "backfill" => self.backfill(),
                 "preempt" => self.preempt(),
                 "reclaim" => self.reclaim(),
+                "gangpreempt" => self.gang_evict(Means::GangPreempt),
+                "gangreclaim" => self.gang_evict(Means::GangReclaim),
                 "shuffle" => self.shuffle(),
                 _ => {}
             }

@@ -96,8 +96,6 @@ const ACTIONS: &[&str] = &[
     "gangreclaim",
     "shuffle",
 ];
-/// Actions that the engine has.
-const KNOWN_ACTIONS: &[&str] = &["enqueue", "allocate", "backfill", "preempt", "reclaim", "shuffle"];
 /// All plugins of the configuration language.
 const PLUGINS: &[&str] = &[
     "binpack",
@@ -204,10 +202,6 @@ impl Conf {
     fn add_action(&mut self, name: &str) -> Result<(), ConfError> {
         if !ACTIONS.contains(&name) {
             return Err(ConfError::UnknownAction { name: name.to_owned() });
-        }
-        if !KNOWN_ACTIONS.contains(&name) {
-            self.warnings
-                .push(format!("action {name:?} is not supported yet and is skipped"));
         }
         self.actions.push(name.to_owned());
         Ok(())

@@ -38,13 +38,37 @@ impl Cycle<'_> {
         })
     }
 
-    /// The pods of a job that wait, those that ask for something first.
+    /// The pods of a job that wait, those that ask for something first; before them those that the minimum of their role
+    /// cannot do without.
     pub(super) fn claimants(&self, job: JobId) -> Vec<TaskId> {
         let mut tasks = self.pending(job, false);
         if self.state.ledger.counts(job).pending_best_effort > 0 {
             tasks.extend(self.pending(job, true));
         }
+        let record = &self.state.model.jobs[job];
+        if record.roles_count() {
+            let lacks = |role: usize| {
+                let counts = self.state.ledger.role_counts(job, role);
+                record.roles[role]
+                    .min
+                    .saturating_sub(counts.ready() + counts.of(Status::Pipelined))
+            };
+            let mut lacking: Vec<u32> = (0..record.roles.len()).map(lacks).collect();
+            tasks.sort_by_cached_key(|&task| {
+                let role = usize::from(self.state.model.tasks[task].role);
+                let needed = lacking.get(role).is_some_and(|&count| count > 0);
+                if needed {
+                    lacking[role] -= 1;
+                }
+                !needed
+            });
+        }
         tasks
+    }
+
+    /// Whether others may have to give way for more pods of the job: it starves, or one of its roles does.
+    pub(super) fn wants_more(&self, job: JobId) -> bool {
+        self.hooks.job_starving(self.state, job) || !self.hooks.job_pipelined(self.state, job)
     }
 
     pub(super) fn claim(&self, means: Means, task: TaskId) -> Claim {
@@ -164,7 +188,7 @@ impl Cycle<'_> {
         let mut effort = Effort::default();
         let mut in_vain: FxHashSet<ClassId> = FxHashSet::default();
         for (at, &task) in tasks.iter().enumerate() {
-            if !self.hooks.job_starving(self.state, job) {
+            if !self.wants_more(job) {
                 break;
             }
             let class = self.state.model.tasks[task].class;

@@ -1,0 +1,335 @@
+//! `gangpreempt` and `gangreclaim`: room for a whole gang, from whole gangs or from what gangs have beyond their
+//! minimum. Never a part of a gang; what loses least goes first.
+
+use std::cmp::Ordering;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::Cycle;
+use super::hunt::{Hunt, Kind};
+use super::serve::Effort;
+use super::victims::Evicted;
+use crate::ledger::Status;
+use crate::model::{ClassId, Id, JobId, TaskId};
+use crate::plugin::{Claim, Means};
+use crate::resources::{Amounts, DimId};
+
+/// Pods of one job that can go.
+#[derive(Clone, Debug)]
+struct Bundle {
+    job: JobId,
+    /// In the order in which they go.
+    tasks: Vec<TaskId>,
+    /// All of them or none; else each for itself.
+    whole: bool,
+}
+
+/// The pods that wait for room, by class, each class in order.
+type Waiting = Vec<(ClassId, Vec<TaskId>)>;
+
+impl Cycle<'_> {
+    /// The best queue's best starving job is served, then the queues are looked at again.
+    pub(super) fn gang_evict(&mut self, means: Means) {
+        let mut hunt = self.hunt();
+        let mut line = self.starving_line();
+        while let Some(queue) = self.next_queue(&mut line) {
+            if means == Means::GangReclaim && self.hooks.overused(self.state, queue) {
+                continue;
+            }
+            let Some(job) = self.next_job(&mut line, queue) else {
+                continue;
+            };
+            self.serve_gang(&mut hunt, job, means);
+            self.requeue(&mut line, queue);
+        }
+    }
+
+    /// Makes room for a job, all that it needs or nothing. What is to spare is tried first; whoever would fall below
+    /// what its queue deserves goes only if that does not help.
+    fn serve_gang(&mut self, hunt: &mut Hunt, job: JobId, means: Means) {
+        let mut tasks = self.claimants(job);
+        tasks.retain(|&task| self.state.model.tasks[task].preempts);
+        let Some(&first) = tasks.first() else { return };
+        let claim = self.claim(means, first);
+        let (kind, wish) = (Kind::of(self.state, &claim), self.wish(job));
+        if hunt.is_refused(kind, &wish) {
+            return;
+        }
+        let needed = (self.still_lacks(job).max(1) as usize).min(tasks.len());
+        let due = means != Means::GangReclaim || self.hooks.preemptive(self.state, claim.queue, &tasks[..needed]);
+        let bundles = if due {
+            self.bundles(&claim, &tasks[..needed])
+        } else {
+            Vec::new()
+        };
+        let sparing: &[bool] = if means == Means::GangReclaim {
+            &[true, false]
+        } else {
+            &[false]
+        };
+        for &spare in sparing {
+            let checkpoint = self.state.checkpoint();
+            if let Some(effort) = self.take_bundles(hunt, &claim, &tasks, &bundles, spare) {
+                hunt.decided();
+                return self.decide(job, effort, means);
+            }
+            self.state.rollback(checkpoint);
+        }
+        hunt.refuse(kind, wish);
+    }
+
+    /// Takes bundle after bundle until the gang has its place, then lets off whom it does not need.
+    fn take_bundles(
+        &mut self,
+        hunt: &mut Hunt,
+        claim: &Claim,
+        tasks: &[TaskId],
+        bundles: &[Bundle],
+        spare: bool,
+    ) -> Option<Effort> {
+        let mut waiting: Waiting = Vec::new();
+        for &task in tasks.iter().rev() {
+            let class = self.state.model.tasks[task].class;
+            match waiting.iter_mut().find(|(known, _)| *known == class) {
+                Some((_, list)) => list.push(task),
+                None => waiting.push((class, vec![task])),
+            }
+        }
+        waiting.reverse();
+        let mut effort = Effort::default();
+        let mut taken: Vec<Bundle> = Vec::new();
+        self.settle_in(claim, &mut waiting, &mut effort);
+        for bundle in bundles {
+            if !self.wants_more(claim.job) {
+                break;
+            }
+            let going = self.allowed(hunt, claim, bundle, spare);
+            if going.is_empty() {
+                continue;
+            }
+            for &task in &going {
+                self.state.evict(task);
+            }
+            taken.push(Bundle {
+                tasks: going,
+                ..*bundle
+            });
+            self.settle_in(claim, &mut waiting, &mut effort);
+        }
+        if self.wants_more(claim.job) {
+            return None;
+        }
+        self.let_off(&mut taken);
+        effort.evicted = taken.into_iter().flat_map(|bundle| bundle.tasks).collect();
+        (!effort.evicted.is_empty()).then_some(effort)
+    }
+
+    /// Pipelines as many pods as there is room for, until the job has enough.
+    fn settle_in(&mut self, claim: &Claim, waiting: &mut Waiting, effort: &mut Effort) {
+        for (_, tasks) in waiting {
+            while let Some(&task) = tasks.last() {
+                if !self.wants_more(claim.job) {
+                    return;
+                }
+                let Some(node) = self.free_place(&Claim { task, ..*claim }) else {
+                    break;
+                };
+                self.pipeline(task, node, Evicted::new(), effort);
+                tasks.pop();
+            }
+        }
+    }
+
+    /// The pods of a bundle that go: those that still run and that all rules let go; of a whole gang all or none.
+    fn allowed(&self, hunt: &mut Hunt, claim: &Claim, bundle: &Bundle, spare: bool) -> Vec<TaskId> {
+        let runs = |task: &TaskId| matches!(self.state.ledger.status(*task), Status::Running | Status::Bound);
+        let mut tasks: Vec<TaskId> = bundle.tasks.iter().copied().filter(runs).collect();
+        if spare {
+            let kept = self.within_excess(hunt, bundle.job, &tasks);
+            if bundle.whole && kept < tasks.len() {
+                return Vec::new();
+            }
+            tasks.truncate(kept);
+        }
+        let allowed = self.hooks.victims(self.state, claim, &tasks);
+        if bundle.whole && allowed.len() < tasks.len() {
+            return Vec::new();
+        }
+        allowed
+    }
+
+    /// How many of these pods, from the first, can go so that their queue keeps what it deserves.
+    fn within_excess(&self, hunt: &mut Hunt, job: JobId, tasks: &[TaskId]) -> usize {
+        let queue = self.state.model.jobs[job].queue;
+        let deserved = hunt.deserved(self.state, self.hooks, queue);
+        let mut left: SmallVec<[(DimId, i64); 4]> = deserved
+            .iter()
+            .map(|(dim, due)| (dim, self.state.ledger.queue_allocated().get(queue.index(), dim) - due))
+            .collect();
+        let fits = |&task: &TaskId| {
+            let request = self.state.model.classes.request(self.state.model.tasks[task].class);
+            left.iter_mut().all(|(dim, left)| {
+                let amount = request.get(*dim).unwrap_or(0);
+                *left -= amount;
+                amount == 0 || *left >= 0
+            })
+        };
+        tasks
+            .iter()
+            .take_while({
+                let mut fits = fits;
+                move |task| fits(task)
+            })
+            .count()
+    }
+
+    /// Lets off whoever is not needed, whole gangs first looked at as a whole, the last taken first.
+    fn let_off(&mut self, taken: &mut Vec<Bundle>) {
+        for bundle in taken.iter_mut().rev() {
+            let mut spared: Vec<TaskId> = Vec::new();
+            for &task in bundle.tasks.iter().rev() {
+                if self.has_room_again(task) {
+                    self.spare(task);
+                    spared.push(task);
+                } else if bundle.whole {
+                    break;
+                }
+            }
+            if bundle.whole && spared.len() < bundle.tasks.len() {
+                for task in spared {
+                    self.state.evict(task);
+                }
+            } else {
+                bundle.tasks.retain(|task| !spared.contains(task));
+            }
+        }
+        taken.retain(|bundle| !bundle.tasks.is_empty());
+    }
+
+    /// Whether nobody has taken the place of a pod that was told to go.
+    fn has_room_again(&self, task: TaskId) -> bool {
+        let (ledger, model) = (&self.state.ledger, &self.state.model);
+        let request = model.classes.request(model.tasks[task].class);
+        ledger.future().fits(ledger.node(task).index(), request)
+    }
+
+    /// What can go for a claim, in the order in which it goes.
+    fn bundles(&self, claim: &Claim, claimants: &[TaskId]) -> Vec<Bundle> {
+        let model = &self.state.model;
+        let mut bundles: Vec<Bundle> = Vec::new();
+        for job in model.jobs.ids() {
+            if self.may_lose(claim, job) {
+                bundles.extend(self.bundles_of(claim, job));
+            }
+        }
+        let requests = claimants
+            .iter()
+            .map(|&task| model.classes.request(model.tasks[task].class));
+        let need = Amounts::from_pairs(requests.flat_map(Amounts::iter));
+        let gain: FxHashMap<JobId, f64> = bundles
+            .iter()
+            .filter(|bundle| bundle.whole)
+            .map(|bundle| (bundle.job, self.gain(&need, bundle)))
+            .collect();
+        let gain = |bundle: &Bundle| gain.get(&bundle.job).copied().unwrap_or(0.0);
+        bundles.sort_by(|a, b| {
+            let far = self.loses_first(claim, a.job, b.job);
+            let order = a.whole.cmp(&b.whole).then(far);
+            let order = order.then_with(|| {
+                if a.whole {
+                    gain(b).total_cmp(&gain(a))
+                } else {
+                    Ordering::Equal
+                }
+            });
+            order.then_with(|| model.jobs.name(a.job).cmp(model.jobs.name(b.job)))
+        });
+        bundles
+    }
+
+    /// Whether pods of a job can be asked to go at all.
+    fn may_lose(&self, claim: &Claim, job: JobId) -> bool {
+        let model = &self.state.model;
+        let record = &model.jobs[job];
+        if job == claim.job || !record.present || record.preemptable == Some(false) {
+            return false;
+        }
+        let queue = &model.queues[record.queue];
+        match claim.means {
+            Means::GangReclaim => record.queue != claim.queue && queue.present && queue.reclaimable,
+            _ => record.queue == claim.queue && record.priority < model.jobs[claim.job].priority,
+        }
+    }
+
+    /// Less: jobs that lose first. Preempt: the least important; reclaim: those of the queue that gives way first.
+    fn loses_first(&self, claim: &Claim, a: JobId, b: JobId) -> Ordering {
+        if claim.means != Means::GangReclaim {
+            return self.hooks.job_rank(self.state, b, a);
+        }
+        let (a, b) = (self.state.model.jobs[a].queue, self.state.model.jobs[b].queue);
+        if a == b {
+            Ordering::Equal
+        } else {
+            self.hooks.victim_queue_order(self.state, a, b, claim.queue)
+        }
+    }
+
+    /// What a job has beyond its minimum, pod by pod; and all of it together, if none of its pods would stay behind.
+    /// Of a gang that is broken already every pod is to spare.
+    fn bundles_of(&self, claim: &Claim, job: JobId) -> impl Iterator<Item = Bundle> + use<> {
+        let (record, counts) = (&self.state.model.jobs[job], self.state.ledger.counts(job));
+        let runs = |task: &TaskId| match self.state.ledger.status(*task) {
+            Status::Running => true,
+            Status::Bound => claim.means == Means::GangPreempt,
+            _ => false,
+        };
+        let goes = |task: &TaskId| runs(task) && self.state.model.tasks[*task].preemptable;
+        let mut all: Vec<TaskId> = record.tasks.iter().copied().filter(goes).collect();
+        all.sort_unstable_by(|&a, &b| self.hooks.task_order(self.state, b, a));
+        let mut surplus = counts.ready().saturating_sub(record.min_member);
+        if counts.ready() < record.min_member {
+            surplus = u32::MAX;
+        }
+        let mut by_role: FxHashMap<u16, u32> = FxHashMap::default();
+        let spare = |task: &TaskId| {
+            let role = self.state.model.tasks[*task].role;
+            let left = by_role.entry(role).or_insert_with(|| {
+                let min = record.roles.get(usize::from(role)).map_or(0, |role| role.min);
+                let ready = self.state.ledger.role_counts(job, usize::from(role)).ready();
+                let free = !record.roles_count() || surplus == u32::MAX;
+                if free { u32::MAX } else { ready.saturating_sub(min) }
+            });
+            let goes = surplus > 0 && *left > 0;
+            if goes {
+                surplus = surplus.saturating_sub(1);
+                *left = left.saturating_sub(1);
+            }
+            goes
+        };
+        let safe: Vec<TaskId> = all.iter().copied().filter(spare).collect();
+        let on_nodes = counts.ready() - counts.of(Status::Succeeded);
+        let whole = all.len() > safe.len() && all.len() == on_nodes as usize;
+        let bundle = |tasks: Vec<TaskId>, whole: bool| Bundle { job, tasks, whole };
+        let safe = (!safe.is_empty()).then(|| bundle(safe, false));
+        let whole = whole.then(|| bundle(all, true));
+        safe.into_iter().chain(whole)
+    }
+
+    /// How much of what a gang would lose is of use.
+    fn gain(&self, need: &Amounts, bundle: &Bundle) -> f64 {
+        let model = &self.state.model;
+        let requests = bundle
+            .tasks
+            .iter()
+            .map(|&task| model.classes.request(model.tasks[task].class));
+        let lost = Amounts::from_pairs(requests.flat_map(Amounts::iter));
+        let (mut used, mut all) = (0.0, 0.0);
+        for (dim, need) in need.iter().filter(|&(_, need)| need > 0) {
+            let lost = lost.get(dim).unwrap_or(0) as f64 / need as f64;
+            used += lost.min(1.0);
+            all += lost;
+        }
+        if all > 0.0 { used / all } else { 0.0 }
+    }
+}
