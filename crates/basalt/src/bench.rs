@@ -4,6 +4,7 @@ pub mod engine;
 pub mod gang;
 pub mod get;
 pub mod hold;
+pub mod live;
 mod measure;
 pub mod store;
 
@@ -20,6 +21,8 @@ pub enum Bench {
     Engine(engine::EngineOptions),
     /// In-process reads per second on one core
     Get(get::GetOptions),
+    /// The live scheduler: time to a node, gangs through the API, idle with pods that fit nowhere
+    Live(live::LiveOptions),
     /// A whole cluster in one process: memory, the time of a list, the time of a restart
     Hold(hold::HoldOptions),
 }
@@ -39,6 +42,7 @@ impl Bench {
                 Self::Store(options) => store::run(options).await,
                 Self::Gang(options) => gang::run(options).await,
                 Self::Get(options) => get::run(options).await,
+                Self::Live(options) => live::run(options).await,
                 Self::Hold(options) => hold::run(options).await,
             }
         })

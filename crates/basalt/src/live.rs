@@ -8,4 +8,5 @@ pub mod feed;
 pub mod frame;
 pub mod latest;
 pub mod lenient;
+pub mod raw;
 pub mod scheduler;

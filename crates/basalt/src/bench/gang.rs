@@ -34,8 +34,8 @@ pub struct GangOptions {
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What one run took, in milliseconds.
-struct Run {
-    bound_ms: f64,
+pub(super) struct Run {
+    pub(super) bound_ms: f64,
     running_ms: f64,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn manifest(name: &str, pods: u32) -> anyhow::Result<DynamicObject> {
     }))?)
 }
 
-async fn one(client: &Client, name: &str, pods: u32) -> anyhow::Result<Run> {
+pub(super) async fn one(client: &Client, name: &str, pods: u32) -> anyhow::Result<Run> {
     let pod_api: Api<DynamicObject> = Api::default_namespaced_with(
         client.clone(),
         &ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod")),

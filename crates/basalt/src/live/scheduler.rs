@@ -368,7 +368,7 @@ impl Loop {
                 self.mirror.end(look);
             }
             News::Numbers(answer) => {
-                let numbers = Numbers::of(&self.engine, &self.plan, self.outlets.backlog());
+                let numbers = Numbers::of(&self.engine, &self.plan, self.outlets.backlog(), self.pods.silent());
                 // Whoever asked may have gone away.
                 let _gone = answer.send(numbers);
             }

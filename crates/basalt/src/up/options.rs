@@ -49,6 +49,9 @@ pub struct UpOptions {
     /// Refuse a configuration that has keys or plugins that are not understood
     #[arg(long, requires = "conf")]
     strict_conf: bool,
+    /// Leave scheduling to a `basalt scheduler` outside, of which there may be only one
+    #[arg(long, conflicts_with_all = ["conf", "strict_conf"])]
+    no_scheduler: bool,
     /// Seconds between two looks of the auditor at what the scheduler did; 0 for none
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     audit_period: u64,
@@ -80,6 +83,7 @@ impl UpOptions {
             nodes: self.nodes,
             template,
             conf,
+            scheduler: !self.no_scheduler,
             audit_every: Duration::from_secs(self.audit_period),
         })
     }

@@ -41,6 +41,8 @@ pub struct SystemOptions {
     pub template: NodeTemplate,
     /// The scheduler's configuration.
     pub conf: ConfSource,
+    /// Whether there is a scheduler in it; without one, a `basalt scheduler` is expected outside.
+    pub scheduler: bool,
     /// How often the auditor looks over the scheduler's shoulder; zero: never.
     pub audit_every: Duration,
 }
@@ -57,6 +59,7 @@ impl SystemOptions {
             nodes,
             template,
             conf: ConfSource::default(),
+            scheduler: true,
             audit_every: SchedulerOptions::default().audit_every,
         })
     }
@@ -156,13 +159,15 @@ impl System {
     ) -> anyhow::Result<()> {
         let client = |part: &str| self.server.client(&format!("basalt:{part}"));
         let (controlling, faking) = (client("controllers"), client("node"));
-        let scheduler = Scheduler::new(client("scheduler"), options)?;
-        let face = scheduler.face();
-        self.server.set_metrics(CONTENT_TYPE, move || {
-            let face = face.clone();
-            async move { face.metrics().await }.boxed()
-        });
-        self.vital(report, "scheduler", scheduler.run());
+        if self.options.scheduler {
+            let scheduler = Scheduler::new(client("scheduler"), options)?;
+            let face = scheduler.face();
+            self.server.set_metrics(CONTENT_TYPE, move || {
+                let face = face.clone();
+                async move { face.metrics().await }.boxed()
+            });
+            self.vital(report, "scheduler", scheduler.run());
+        }
         self.vital(report, "controllers", async move {
             controllers::run(controlling, schedulers).await.map_err(Into::into)
         });

@@ -4,5 +4,6 @@ mod crash;
 mod gang;
 mod kubectl;
 mod plan;
+mod scheduler;
 mod server;
 mod watchman;

@@ -181,4 +181,95 @@ mod tests {
         evictor.end(&eviction("1"));
         assert!(evictor.begin(&eviction("1")).is_some());
     }
+
+    use basalt_apiserver::face::{Server, ServerOptions};
+    use basalt_apiserver::store::{Backend, Store};
+    use kube::Client;
+
+    async fn call(client: &Client, method: http::Method, path: &str, kind: &str, body: Value) -> Value {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(http::header::CONTENT_TYPE, kind)
+            .body(body.to_string().into_bytes());
+        let answer = client.request(request.expect("a request")).await;
+        answer.unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    /// A running, ready pod `p` with label `app: p`; returns its uid.
+    async fn running_pod(client: &Client) -> String {
+        let post = http::Method::POST;
+        let pod = json!({
+            "metadata": {"name": "p", "labels": {"app": "p"}},
+            "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]},
+        });
+        let pods = "/api/v1/namespaces/default/pods";
+        let pod = call(client, post, pods, "application/json", pod).await;
+        let status = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
+        let merge = "application/merge-patch+json";
+        call(client, http::Method::PATCH, &format!("{pods}/p/status"), merge, status).await;
+        pod["metadata"]["uid"].as_str().expect("a uid").to_owned()
+    }
+
+    async fn condition(client: &Client) -> Value {
+        let path = "/api/v1/namespaces/default/pods/p";
+        let pod = call(client, http::Method::GET, path, "application/json", Value::Null).await;
+        let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let ours = conditions
+            .into_iter()
+            .find(|condition| condition["type"] == "DisruptionTarget");
+        json!({"condition": ours.unwrap_or_default(), "leaving": pod["metadata"]["deletionTimestamp"].is_string()})
+    }
+
+    #[tokio::test]
+    async fn budgets_are_respected_and_refusals_are_taken_back() {
+        let store = Store::open(crate::up::store_options(Backend::Memory)).expect("a store");
+        let server = Server::new(store, ServerOptions::default());
+        server.bootstrap().await.expect("a server");
+        let client = server.client("test");
+        let uid = running_pod(&client).await;
+        let budget = json!({
+            "metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "p"}}},
+        });
+        let budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+        call(&client, http::Method::POST, budgets, "application/json", budget).await;
+        let executor = Executor::new(client.clone(), "volcano");
+        let permits = Arc::new(Semaphore::new(1));
+        let eviction = |uid: &str| Eviction {
+            pod: "default/p".into(),
+            uid: uid.into(),
+            node: "n".into(),
+            purpose: Purpose::Reclaim {
+                beneficiary: "default/g".into(),
+            },
+        };
+
+        let fate = evict(executor.clone(), Arc::clone(&permits), &eviction(&uid)).await;
+        assert!(
+            matches!(&fate, Fate::Blocked(why) if why.contains("disruption budget")),
+            "{fate:?}"
+        );
+        let found = condition(&client).await;
+        assert_eq!(
+            (&found["condition"]["status"], &found["leaving"]),
+            (&json!("False"), &json!(false))
+        );
+
+        let budget = format!("{budgets}/b");
+        call(&client, http::Method::DELETE, &budget, "application/json", json!({})).await;
+        let fate = evict(executor.clone(), Arc::clone(&permits), &eviction("another")).await;
+        assert_eq!(fate, Fate::Going, "that pod is gone already");
+        assert_eq!(
+            condition(&client).await["leaving"],
+            json!(false),
+            "and this one is not it"
+        );
+
+        let fate = evict(executor, permits, &eviction(&uid)).await;
+        assert_eq!(fate, Fate::Going);
+        let found = condition(&client).await;
+        assert_eq!(found["leaving"], json!(true));
+        let message = found["condition"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains("reclaim") && message.contains("default/g"), "{found}");
+    }
 }

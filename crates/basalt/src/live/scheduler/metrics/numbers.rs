@@ -32,11 +32,13 @@ pub(crate) struct Numbers {
     statistics: Statistics,
     /// Writes that wait, and that were dropped, by outlet.
     outlets: Vec<(&'static str, (usize, u64))>,
+    /// Pods without a node that do not say so yet.
+    silent: usize,
 }
 
 impl Numbers {
     /// Reads the engine.
-    pub(crate) fn of(engine: &Engine, plan: &Plan, outlets: Vec<(&'static str, (usize, u64))>) -> Self {
+    pub(crate) fn of(engine: &Engine, plan: &Plan, outlets: Vec<(&'static str, (usize, u64))>, silent: usize) -> Self {
         let state = engine.state();
         let model = &state.model;
         let mut asked: BTreeMap<Arc<str>, BTreeMap<DimId, i64>> = BTreeMap::new();
@@ -73,6 +75,7 @@ impl Numbers {
             shares: shares(engine),
             statistics: engine.statistics(),
             outlets,
+            silent,
         }
     }
 
@@ -151,6 +154,9 @@ impl Numbers {
         let waiting_pods: Gauge = Gauge::default();
         waiting_pods.set(self.waiting.iter().map(|waiting| i64::from(waiting.pods)).sum());
         registry.register("waiting_pods", "Pods that wait for a node", waiting_pods);
+        let silent: Gauge = Gauge::default();
+        silent.set(count(self.silent));
+        registry.register("silent_pods", "Pods without a node that do not say so yet", silent);
         let (waits, dropped): (Family<Labels, Gauge>, Family<Labels, Gauge>) = Default::default();
         for (outlet, (waiting, lost)) in &self.outlets {
             let labels = vec![("outlet", (*outlet).to_owned())];

@@ -121,6 +121,11 @@ impl PodConditions {
         self.agenda.ask(group.into(), at);
     }
 
+    /// How many pods without a node do not say so.
+    pub(in crate::live::scheduler) fn silent(&self) -> usize {
+        self.known.values().filter(|known| known.says.is_none()).count()
+    }
+
     /// When the next group is due.
     pub(in crate::live::scheduler) fn next_due(&self) -> Option<Timestamp> {
         self.agenda.next_due()
