@@ -237,6 +237,11 @@ impl Ledger {
         &self.queue_allocated
     }
 
+    /// What pods without a node ask for, by job.
+    pub fn job_waiting(&self) -> &Columns {
+        &self.job_waiting
+    }
+
     /// What pods without a node ask for, by queue with everything below it.
     pub fn queue_waiting(&self) -> &Columns {
         &self.queue_waiting

@@ -6,6 +6,7 @@
 mod binpack;
 mod capacity;
 mod conformance;
+mod drf;
 mod gang;
 mod hooks;
 mod nodeorder;
@@ -250,6 +251,7 @@ pub const KNOWN: &[&str] = &[
     "proportion",
     "capacity",
     "overcommit",
+    "drf",
 ];
 
 fn build(conf: &PluginConf) -> Option<Box<dyn Plugin>> {
@@ -259,6 +261,7 @@ fn build(conf: &PluginConf) -> Option<Box<dyn Plugin>> {
         "priority" => Box::new(priority::Priority),
         "predicates" => Box::new(predicates::Predicates),
         "nodeorder" => Box::new(nodeorder::NodeOrder::new(conf)),
+        "drf" => Box::new(drf::Drf::new(conf)),
         "overcommit" => Box::new(overcommit::Overcommit::new(conf)),
         "capacity" => Box::new(capacity::Capacity::new(conf)),
         "proportion" => Box::<proportion::Proportion>::default(),
