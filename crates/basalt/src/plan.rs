@@ -47,9 +47,9 @@ pub struct PlanOptions {
     /// Run scenarios instead: files, and folders with all below
     #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["filename", "conf", "cycles", "scheduler_name"])]
     scenario: Vec<PathBuf>,
-    /// Scenarios: what a file lists as only observed counts too
+    /// Scenarios: what a file lists as only observed does not count; differences are notes
     #[arg(long, requires = "scenario")]
-    observed: bool,
+    lenient: bool,
     /// Scenarios: a list of files that may fail, and must
     #[arg(long, value_name = "FILE", requires = "scenario")]
     departures: Option<PathBuf>,

@@ -15,7 +15,7 @@ fn main() {
         let name = file.display();
         let text = std::fs::read_to_string(file).unwrap_or_default();
         let outcome = match Scenario::parse(&text) {
-            Ok(scenario) => scenario.run(false),
+            Ok(scenario) => scenario.run(true),
             Err(error) => {
                 totals[3] += 1;
                 println!("ERROR {name}: {error}");

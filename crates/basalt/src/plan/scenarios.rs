@@ -41,7 +41,7 @@ pub(super) fn main(options: &PlanOptions) -> anyhow::Result<ExitCode> {
     }
     let runs: Vec<Run> = files
         .into_iter()
-        .map(|file| run(file, options.observed, &departures))
+        .map(|file| run(file, !options.lenient, &departures))
         .collect();
     if options.output == "json" {
         print_json(&runs)?;
