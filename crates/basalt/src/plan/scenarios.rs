@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use basalt_engine::scenario::{Mismatch, Scenario, Verdict};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::PlanOptions;
 use super::departures::Departures;
@@ -109,13 +109,16 @@ fn run(file: PathBuf, strict: bool, departures: &Departures) -> Run {
 fn diff(mismatch: &Mismatch) -> Vec<String> {
     let mut lines = vec![format!("{}:", mismatch.key)];
     match (&mismatch.expected, &mismatch.seen) {
-        (serde_json::Value::Object(expected), serde_json::Value::Object(seen)) => {
-            let missing = expected.iter().filter(|(key, value)| seen.get(*key) != Some(value));
+        (Value::Object(expected), Value::Object(seen)) => {
+            let none = |key: &str, value: &Value| value == 0 && !seen.contains_key(key);
+            let missing = expected
+                .iter()
+                .filter(|(key, value)| seen.get(*key) != Some(value) && !none(key, value));
             lines.extend(missing.map(|(key, value)| format!("  - {key}: {value}")));
             let extra = seen.iter().filter(|(key, value)| expected.get(*key) != Some(value));
             lines.extend(extra.map(|(key, value)| format!("  + {key}: {value}")));
         }
-        (serde_json::Value::Array(expected), serde_json::Value::Array(seen)) => {
+        (Value::Array(expected), Value::Array(seen)) => {
             let missing = expected.iter().filter(|item| !seen.contains(item));
             lines.extend(missing.map(|item| format!("  - {item}")));
             let extra = seen.iter().filter(|item| !expected.contains(item));
@@ -157,7 +160,7 @@ fn print_lines(runs: &[Run]) {
 }
 
 fn print_json(runs: &[Run]) -> anyhow::Result<()> {
-    let entries: Vec<serde_json::Value> = runs
+    let entries: Vec<Value> = runs
         .iter()
         .map(|run| {
             let (result, details) = match &run.result {
