@@ -99,6 +99,12 @@ pub const JDB_MIN_AVAILABLE: &str = "volcano.sh/jdb-min-available";
 pub const JDB_MAX_UNAVAILABLE: &str = "volcano.sh/jdb-max-unavailable";
 /// Annotation: longest wait of a job.
 pub const SLA_WAITING_TIME: &str = "volcano.sh/sla-waiting-time";
+/// Annotation: the same, by its older name.
+pub const SLA_WAITING_TIME_ALIAS: &str = "sla-waiting-time";
+/// Annotation: fuller (`MostAllocated`) or emptier (`LeastAllocated`) nodes first.
+pub const STRATEGY_TYPE: &str = "volcano.sh/resource-strategy-scoring-type";
+/// Annotation: weights of resources in a node's score, as JSON.
+pub const STRATEGY_WEIGHT: &str = "volcano.sh/resource-strategy-weight";
 /// Annotation: NUMA policy of the pod.
 pub const NUMA_TOPOLOGY_POLICY: &str = "volcano.sh/numa-topology-policy";
 /// Annotation: quality of service class for colocation.

@@ -10,7 +10,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-pub use node::{Node, NodeCondition, NodeSpec, NodeStatus};
+pub use node::{Node, NodeCondition, NodeImage, NodeSpec, NodeStatus};
 pub use pod::{
     ClaimSource, Container, ContainerState, ContainerStatus, Ephemeral, HostPort, Pod, PodCondition, PodPhase, PodSpec,
     PodStatus, Resources, SchedulingGate, Terminated, Volume,

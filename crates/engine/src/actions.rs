@@ -20,15 +20,15 @@ use basalt_api::reason::Reason;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use crate::candidates::{Candidates, Fit};
+use crate::candidates::Candidates;
 use crate::conf::Conf;
 use crate::explain::{Alike, Shortages};
 use crate::facts::Phase;
 use crate::ledger::Status;
-use crate::model::{ClassId, Id, JobId, NodeId, QueueId, TaskId};
+use crate::model::{Id, JobId, NodeId, QueueId, TaskId};
 use crate::mutants::mutant;
 use crate::plan::Purpose;
-use crate::plugin::{Hooks, Means, Refusal};
+use crate::plugin::{Fit, Hooks, Means, Refusal, Want};
 use crate::session::State;
 
 use self::heap::Heap;
@@ -53,7 +53,7 @@ pub(crate) struct Cycle<'a> {
     pub dry_run: Option<DryRun>,
     /// What went wrong for jobs that could not be placed.
     pub attempts: FxHashMap<JobId, Attempt>,
-    /// Why no node takes a pod of a class, worked out once per class.
+    /// Why no node takes a pod, worked out once for all pods that want the same.
     pub shortages: &'a mut Shortages,
     /// The jobs that this cycle looks at.
     pub jobs: Vec<JobId>,
@@ -78,8 +78,8 @@ pub(crate) struct Attempt {
     pub placed: u32,
     /// Room for it is being released; it holds a claim on that for the cycle.
     pub pipelined: bool,
-    /// Classes for which no node was left.
-    pub failed: SmallVec<[ClassId; 2]>,
+    /// What no node was left for.
+    pub failed: SmallVec<[Want; 2]>,
     /// What its queue, or the cluster, said no to.
     pub refusal: Option<Refusal>,
 }
@@ -176,10 +176,9 @@ impl Cycle<'_> {
 
     /// Puts a pod on the best node, if there is one. A node that is being cleared for it comes before all others.
     fn place(&mut self, task: TaskId) -> Option<Fit> {
-        let class = self.state.model.tasks[task].class;
         let (node, fit) = match self.nominated(task) {
             Some(cleared) => cleared,
-            None => self.candidates.best(self.state, self.hooks, class)?,
+            None => self.candidates.best(self.state, self.hooks, task)?,
         };
         let status = if fit == Fit::Idle {
             Status::Allocated
@@ -196,18 +195,20 @@ impl Cycle<'_> {
         let node = self.state.model.nodes.find(record.nominated.as_deref()?)?;
         let request = self.state.model.classes.request(record.class);
         let ledger = &self.state.ledger;
-        let admits = self.state.model.nodes[node].present
-            && ledger.future().fits(node.index(), request)
-            && self.hooks.blocker(self.state, record.class, node).is_none();
-        let idle = || ledger.idle().fits(node.index(), request);
-        admits.then(|| (node, if idle() { Fit::Idle } else { Fit::Future }))
+        if !self.state.model.nodes[node].present || !ledger.future().fits(node.index(), request) {
+            return None;
+        }
+        let fit = self.hooks.admits(self.state, task, node).ok()?;
+        let idle = ledger.idle().fits(node.index(), request);
+        Some((node, if idle { fit } else { Fit::Future }))
     }
 
-    /// Notes that no node takes this class.
-    fn note_failure(&mut self, attempt: &mut Attempt, class: ClassId) {
-        if !attempt.failed.contains(&class) {
-            attempt.failed.push(class);
-            self.shortages.note(self.state, self.hooks, class);
+    /// Notes that no node takes this pod.
+    fn note_failure(&mut self, attempt: &mut Attempt, task: TaskId) {
+        let want = self.hooks.want(self.state, task);
+        if !attempt.failed.contains(&want) {
+            attempt.failed.push(want);
+            self.shortages.note(self.state, self.hooks, task, want);
         }
     }
 

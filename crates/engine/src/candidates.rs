@@ -1,21 +1,17 @@
-//! For each class of pods, the best node at any time.
+//! For each shape of pods, the best node at any time.
 //!
-//! A tournament tree over all nodes in tie-breaking order holds, at each leaf, how good the node is for the class; the
+//! A tournament tree over all nodes in tie-breaking order holds, at each leaf, how good the node is for the shape; the
 //! root holds the best. The ledger's journal says which nodes changed, so a tree catches up on those alone: a placement
 //! costs one leaf, and so does its rollback.
+//!
+//! A pod that is tied to others, or for which nodes have to be compared, needs more: the leaves of its shape's tree are
+//! the sites that all nodes together then judge and rank.
 
-use crate::model::{ClassId, Id, NodeId};
-use crate::plugin::Hooks;
+use rustc_hash::FxHashMap;
+
+use crate::model::{ClassId, Id, NodeId, TaskId};
+use crate::plugin::{Fit, Hooks, Shape, Site};
 use crate::session::State;
-
-/// How well a pod fits on a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Fit {
-    /// When what is being released there is gone.
-    Future,
-    /// Now.
-    Idle,
-}
 
 /// Scores have this many steps per point, so that they are integers in the tree.
 const SCORE_STEPS: f64 = 4_294_967_296.0;
@@ -28,10 +24,21 @@ fn worth(fit: Fit, score: f64) -> u64 {
     (level << 62) | score as u64
 }
 
-/// The trees of all classes.
+fn fit_of(worth: u64) -> Fit {
+    if worth >> 62 == 2 { Fit::Idle } else { Fit::Future }
+}
+
+fn score_of(worth: u64) -> f64 {
+    let steps = (worth & ((1 << 62) - 1)).cast_signed() - SCORE_LIMIT;
+    steps as f64 / SCORE_STEPS
+}
+
+/// The trees of all shapes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Candidates {
-    trees: Vec<Option<Box<Tree>>>,
+    trees: FxHashMap<Shape, Box<Tree>>,
+    /// Kept for its room.
+    sites: Vec<Site>,
 }
 
 impl Candidates {
@@ -40,35 +47,63 @@ impl Candidates {
         self.trees.clear();
     }
 
-    /// Forgets one class.
-    pub(crate) fn forget(&mut self, class: ClassId) {
-        if let Some(tree) = self.trees.get_mut(class.index()) {
-            *tree = None;
+    /// Forgets some classes.
+    pub(crate) fn forget(&mut self, classes: &[ClassId]) {
+        if !classes.is_empty() {
+            self.trees.retain(|shape, _| !classes.contains(&shape.class));
         }
     }
 
-    /// The tree of a class, up to date.
-    fn tree(&mut self, state: &State, hooks: &Hooks, class: ClassId) -> Option<&mut Tree> {
-        if self.trees.len() < state.model.classes.slots() {
-            self.trees.resize_with(state.model.classes.slots(), || None);
+    /// The tree of a shape, up to date.
+    fn tree(&mut self, state: &State, hooks: &Hooks, shape: Shape) -> &mut Tree {
+        let tree = self.trees.entry(shape).or_default();
+        tree.sync(state, hooks, shape);
+        tree
+    }
+
+    /// How many pods of this shape find room at most, now or in future, if no other pods come.
+    pub(crate) fn slots(&mut self, state: &State, hooks: &Hooks, shape: Shape) -> u64 {
+        self.tree(state, hooks, shape).count_slots(state, shape)
+    }
+
+    /// The best node for a pod: idle room before future room, then the score, then the order of nodes.
+    pub(crate) fn best(&mut self, state: &State, hooks: &Hooks, task: TaskId) -> Option<(NodeId, Fit)> {
+        let shape = hooks.shape(state, task);
+        if hooks.is_wide(state, task, shape) {
+            return self.best_of_all(state, hooks, task, shape);
         }
-        let tree = self.trees.get_mut(class.index())?.get_or_insert_with(Box::default);
-        tree.sync(state, hooks, class);
-        Some(tree)
+        let (rank, worth) = self.tree(state, hooks, shape).best()?;
+        Some((state.by_rank[rank], fit_of(worth)))
     }
 
-    /// How many pods of this class find room, now or in future, if no other pods come.
-    pub(crate) fn slots(&mut self, state: &State, hooks: &Hooks, class: ClassId) -> u64 {
-        self.tree(state, hooks, class)
-            .map_or(0, |tree| tree.count_slots(state, class))
-    }
-
-    /// The best node for a pod of this class: idle room before future room, then the score, then the order of nodes.
-    pub(crate) fn best(&mut self, state: &State, hooks: &Hooks, class: ClassId) -> Option<(NodeId, Fit)> {
-        let tree = self.tree(state, hooks, class)?;
-        let (rank, worth) = tree.best()?;
-        let fit = if worth >> 62 == 2 { Fit::Idle } else { Fit::Future };
-        Some((state.by_rank[rank], fit))
+    /// The same for a pod for which nodes have to be looked at together.
+    fn best_of_all(&mut self, state: &State, hooks: &Hooks, task: TaskId, shape: Shape) -> Option<(NodeId, Fit)> {
+        let mut sites = std::mem::take(&mut self.sites);
+        sites.clear();
+        let leaves = self.tree(state, hooks, shape).leaves();
+        let open = leaves.iter().zip(&state.by_rank).filter(|&(&worth, _)| worth > 0);
+        sites.extend(open.map(|(&worth, &node)| Site {
+            node,
+            fit: fit_of(worth),
+            blocker: None,
+            score: score_of(worth),
+        }));
+        hooks.judge(state, task, &mut sites);
+        sites.retain(|site| site.blocker.is_none());
+        let fit = sites.iter().map(|site| site.fit).max();
+        sites.retain(|site| Some(site.fit) == fit);
+        if sites.len() > 1 {
+            hooks.rank(state, task, &mut sites);
+        }
+        let mut best: Option<(u64, NodeId, Fit)> = None;
+        for site in &sites {
+            let worth = worth(site.fit, site.score);
+            if best.is_none_or(|(known, ..)| worth > known) {
+                best = Some((worth, site.node, site.fit));
+            }
+        }
+        self.sites = sites;
+        best.map(|(_, node, fit)| (node, fit))
     }
 }
 
@@ -92,24 +127,33 @@ struct Tree {
     width: usize,
     /// `worths[width + rank]` is a leaf, `worths[i]` the larger of its two children.
     worths: Vec<u64>,
-    /// By node: the class's constraints allow it. Changes only with the node's facts.
+    /// By node: the shape's constraints allow it. Changes only with the node's facts.
     admits: Vec<bool>,
+    /// What is on a node can speak against the shape.
+    minds_guests: bool,
+    /// See [`Hooks::score_version`].
+    score_version: u64,
+    /// Looked at last.
+    images_version: u64,
     slots: Slots,
 }
 
 impl Tree {
-    fn sync(&mut self, state: &State, hooks: &Hooks, class: ClassId) {
+    fn sync(&mut self, state: &State, hooks: &Hooks, shape: Shape) {
         let journal = &state.ledger.journal;
-        if self.order_version == state.order_version && self.read == journal.end() {
+        let images = state.model.places.images_version;
+        if self.order_version == state.order_version && self.read == journal.end() && self.images_version == images {
             return;
         }
-        let touched = if self.order_version == state.order_version {
-            journal.since(self.read)
-        } else {
-            None
-        };
+        let mut fresh = self.order_version == state.order_version;
+        if self.images_version != images || !fresh {
+            self.images_version = images;
+            let version = hooks.score_version(state, shape);
+            fresh &= std::mem::replace(&mut self.score_version, version) == version;
+        }
+        let touched = if fresh { journal.since(self.read) } else { None };
         match touched {
-            None => self.build(state, hooks, class),
+            None => self.build(state, hooks, shape),
             Some(touched) => {
                 let many = (journal.end() - self.read) as usize > self.width / 8;
                 for (node, facts_changed) in touched {
@@ -117,10 +161,10 @@ impl Tree {
                         continue;
                     }
                     if facts_changed {
-                        self.admits[node.index()] = hooks.blocker(state, class, node).is_none();
+                        self.admits[node.index()] = hooks.blocker(state, shape, node).is_none();
                     }
                     let leaf = self.width + state.model.nodes[node].rank as usize;
-                    let worth = self.weigh(state, hooks, class, node);
+                    let worth = self.weigh(state, hooks, shape, node);
                     if many {
                         self.worths[leaf] = worth;
                     } else {
@@ -136,36 +180,45 @@ impl Tree {
         self.read = journal.end();
     }
 
-    fn build(&mut self, state: &State, hooks: &Hooks, class: ClassId) {
+    fn build(&mut self, state: &State, hooks: &Hooks, shape: Shape) {
         self.width = state.by_rank.len().next_power_of_two();
         self.worths.clear();
         self.worths.resize(2 * self.width, 0);
+        self.minds_guests = hooks.minds_guests(state, shape);
         self.admits.clear();
         self.admits.resize(state.model.nodes.slots(), false);
         for (rank, &node) in state.by_rank.iter().enumerate() {
-            self.admits[node.index()] = hooks.blocker(state, class, node).is_none();
-            self.worths[self.width + rank] = self.weigh(state, hooks, class, node);
+            self.admits[node.index()] = hooks.blocker(state, shape, node).is_none();
+            self.worths[self.width + rank] = self.weigh(state, hooks, shape, node);
         }
         self.play_all();
     }
 
-    fn weigh(&self, state: &State, hooks: &Hooks, class: ClassId, node: NodeId) -> u64 {
-        let request = state.model.classes.request(class);
+    fn weigh(&self, state: &State, hooks: &Hooks, shape: Shape, node: NodeId) -> u64 {
+        let request = state.model.classes.request(shape.class);
         if !self.admits[node.index()] || !state.ledger.future().fits(node.index(), request) {
             return 0;
         }
-        let fit = if state.ledger.idle().fits(node.index(), request) {
+        let mut fit = if state.ledger.idle().fits(node.index(), request) {
             Fit::Idle
         } else {
             Fit::Future
         };
-        worth(fit, hooks.score(state, class, node))
+        if self.minds_guests {
+            if hooks.guest_blocker(state, shape, node, Fit::Future).is_some() {
+                return 0;
+            }
+            if fit == Fit::Idle && hooks.guest_blocker(state, shape, node, Fit::Idle).is_some() {
+                fit = Fit::Future;
+            }
+        }
+        worth(fit, hooks.score(state, shape, node))
     }
 
     /// Brings the slots up to date; the tree is so already.
-    fn count_slots(&mut self, state: &State, class: ClassId) -> u64 {
+    fn count_slots(&mut self, state: &State, shape: Shape) -> u64 {
         let journal = &state.ledger.journal;
-        let request = state.model.classes.request(class);
+        let request = state.model.classes.request(shape.class);
         let Tree { admits, slots, .. } = self;
         let room = |node: NodeId| {
             let admitted = admits[node.index()];
@@ -195,6 +248,10 @@ impl Tree {
         slots.order_version = state.order_version;
         slots.read = journal.end();
         slots.total
+    }
+
+    fn leaves(&self) -> &[u64] {
+        &self.worths[self.width..]
     }
 
     fn raise(&mut self, leaf: usize, worth: u64) {

@@ -248,9 +248,7 @@ impl Engine {
         self.state.changed = false;
         self.state.order_nodes(seed);
         let freed = std::mem::take(&mut self.state.freed_classes);
-        for &class in &freed {
-            self.candidates.forget(class);
-        }
+        self.candidates.forget(&freed);
         self.shortages.open(&freed);
         self.state.hunts = self.conf.evicts();
         self.state.settle_claims();

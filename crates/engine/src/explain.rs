@@ -1,4 +1,4 @@
-//! Why something waits, with numbers. Worked out once per class of pods, never per pod.
+//! Why something waits, with numbers. Worked out once for all pods that want the same, never per pod.
 
 mod shortage;
 
@@ -9,9 +9,9 @@ use basalt_api::reason::{Code, Reason};
 use crate::actions::Cycle;
 use crate::facts::{Phase, quantity};
 use crate::ledger::Status;
-use crate::model::{ClassId, JobId, QueueId};
+use crate::model::{JobId, QueueId};
 use crate::plan::Waiting;
-use crate::plugin::Refusal;
+use crate::plugin::{Refusal, Want};
 
 pub(crate) use self::shortage::Shortages;
 
@@ -25,7 +25,7 @@ pub(crate) struct Alike {
     min_member: u32,
     placed: u32,
     pipelined: bool,
-    class: ClassId,
+    want: Want,
 }
 
 fn pods(code: Code, need: u32, have: u32) -> Reason {
@@ -70,7 +70,7 @@ impl Cycle<'_> {
                 min_member: record.min_member,
                 placed: attempt.placed,
                 pipelined: attempt.pipelined,
-                class: attempt.failed[0],
+                want: attempt.failed[0],
             })
         });
         if let Some(alike) = &alike
@@ -154,7 +154,7 @@ impl Cycle<'_> {
             for shortage in attempt
                 .failed
                 .iter()
-                .filter_map(|&class| self.shortages.get(class))
+                .filter_map(|&want| self.shortages.get(want))
                 .take(CLASSES_MAX)
             {
                 let reason = shortage.reason();

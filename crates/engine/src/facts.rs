@@ -3,8 +3,10 @@
 //! Facts are complete: an upsert replaces everything known about the object. They can be written down and read back
 //! (serde), so a recorded stream of events replays any cycle.
 
+mod constraints;
 mod convert;
 mod manifest;
+mod ties;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,8 +16,13 @@ use serde::{Deserialize, Serialize};
 pub use basalt_api::podgroup::PodGroupPhase as Phase;
 pub use basalt_api::slim::PodPhase;
 
+pub use self::constraints::{Constraints, NodeOperator, NodeRequirement, NodeTerm, Taint, TaintEffect, Toleration};
 pub use self::convert::{amount, quantity, resources, spec_hash};
 pub use self::manifest::ManifestError;
+pub use self::ties::{
+    ClaimFacts, HostPort, Labels, NamespaceFacts, NodeGroups, PodSelector, PodTerm, Spread, StorageFacts, Strategy,
+    Ties, VolumeFacts,
+};
 pub use crate::resources::Resources;
 
 /// A change of the cluster.
@@ -66,6 +73,42 @@ pub enum Event {
         /// If given, only a class with this uid is meant.
         uid: Option<Arc<str>>,
     },
+    /// A namespace exists, or changed.
+    Namespace(NamespaceFacts),
+    /// A namespace is gone.
+    NamespaceGone {
+        /// Its name.
+        name: Arc<str>,
+        /// If given, only one with this uid is meant.
+        uid: Option<Arc<str>>,
+    },
+    /// A claim exists, or changed.
+    Claim(ClaimFacts),
+    /// A claim is gone.
+    ClaimGone {
+        /// `namespace/name`.
+        key: Arc<str>,
+        /// If given, only one with this uid is meant.
+        uid: Option<Arc<str>>,
+    },
+    /// A volume exists, or changed.
+    Volume(VolumeFacts),
+    /// A volume is gone.
+    VolumeGone {
+        /// Its name.
+        name: Arc<str>,
+        /// If given, only one with this uid is meant.
+        uid: Option<Arc<str>>,
+    },
+    /// A storage class exists, or changed.
+    Storage(StorageFacts),
+    /// A storage class is gone.
+    StorageGone {
+        /// Its name.
+        name: Arc<str>,
+        /// If given, only one with this uid is meant.
+        uid: Option<Arc<str>>,
+    },
 }
 
 /// A node.
@@ -90,107 +133,9 @@ pub struct NodeFacts {
     /// It says that it is not ready, or has stopped saying that it is.
     #[serde(default)]
     pub not_ready: bool,
-}
-
-/// A taint of a node.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Taint {
-    /// The key.
-    pub key: Arc<str>,
-    /// The value; may be empty.
+    /// The images that it has, with their size in bytes.
     #[serde(default)]
-    pub value: Arc<str>,
-    /// What it does.
-    pub effect: TaintEffect,
-}
-
-/// What a taint does to pods that do not tolerate it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum TaintEffect {
-    /// No new pods.
-    NoSchedule,
-    /// Better no new pods.
-    PreferNoSchedule,
-    /// No new pods, and running ones have to go.
-    NoExecute,
-}
-
-/// A toleration of a pod.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Toleration {
-    /// The key; empty tolerates every key (with `exists`).
-    #[serde(default)]
-    pub key: Arc<str>,
-    /// True: the value does not matter (operator Exists).
-    #[serde(default)]
-    pub exists: bool,
-    /// The value, for operator Equal.
-    #[serde(default)]
-    pub value: Arc<str>,
-    /// Only this effect, or all.
-    #[serde(default)]
-    pub effect: Option<TaintEffect>,
-}
-
-impl Toleration {
-    /// Whether this toleration covers the taint.
-    pub fn tolerates(&self, taint: &Taint) -> bool {
-        self.effect.is_none_or(|effect| effect == taint.effect)
-            && (self.key == taint.key || (self.key.is_empty() && self.exists))
-            && (self.exists || self.value == taint.value)
-    }
-}
-
-/// One requirement on a node's labels (or its name).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct NodeRequirement {
-    /// The label's key; ignored where `on_name` is set.
-    pub key: Arc<str>,
-    /// True: the node's name is looked at instead of a label (a match on fields).
-    #[serde(default)]
-    pub on_name: bool,
-    /// How to compare.
-    pub operator: NodeOperator,
-    /// What to compare with.
-    #[serde(default)]
-    pub values: Vec<Arc<str>>,
-}
-
-/// How a requirement compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum NodeOperator {
-    /// The value is one of these.
-    In,
-    /// The value is none of these, or there is no such label.
-    NotIn,
-    /// There is such a label.
-    Exists,
-    /// There is no such label.
-    DoesNotExist,
-    /// The value is a number larger than this.
-    Gt,
-    /// The value is a number smaller than this.
-    Lt,
-}
-
-/// All requirements of a term must hold; of several terms one.
-pub type NodeTerm = Vec<NodeRequirement>;
-
-/// What a pod asks of the node that it goes to. Pods with equal constraints and equal requests are one class.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Constraints {
-    /// Labels that the node must have.
-    #[serde(default)]
-    pub node_selector: BTreeMap<Arc<str>, Arc<str>>,
-    /// Required node affinity: one of these terms must hold. None: no requirement; an empty list matches nothing.
-    #[serde(default)]
-    pub node_affinity: Option<Vec<NodeTerm>>,
-    /// Taints that do not matter.
-    #[serde(default)]
-    pub tolerations: Vec<Toleration>,
-    /// Hard constraints that the engine does not know (by name). A pod with one waits instead of having it ignored.
-    #[serde(default)]
-    pub unsupported: Vec<Arc<str>>,
+    pub images: BTreeMap<Arc<str>, i64>,
 }
 
 /// A pod.
@@ -247,6 +192,12 @@ pub struct PodFacts {
     /// What it asks of its node.
     #[serde(default)]
     pub constraints: Arc<Constraints>,
+    /// What ties it to other pods and to volumes.
+    #[serde(default)]
+    pub ties: Arc<Ties>,
+    /// Its labels.
+    #[serde(default)]
+    pub labels: Labels,
 }
 
 impl Default for PodFacts {
@@ -270,6 +221,8 @@ impl Default for PodFacts {
             nominated: None,
             requests: Resources::new(),
             constraints: Arc::default(),
+            ties: Arc::default(),
+            labels: Labels::new(),
         }
     }
 }
@@ -323,6 +276,9 @@ pub struct PodGroupFacts {
     /// The counters as last written.
     #[serde(default)]
     pub tally: Tally,
+    /// How long it may wait at most before it goes first, in milliseconds.
+    #[serde(default)]
+    pub sla_ms: Option<i64>,
     /// Hard constraints that the engine does not know (by name): the whole group waits.
     #[serde(default)]
     pub unsupported: Vec<Arc<str>>,
@@ -343,6 +299,7 @@ impl Default for PodGroupFacts {
             preemptable: None,
             phase: Phase::Pending,
             tally: Tally::default(),
+            sla_ms: None,
             unsupported: Vec::new(),
         }
     }
@@ -401,6 +358,9 @@ pub struct QueueFacts {
     /// Its place in drf's own tree: path and weights, as annotated (`root/a/b`, `1/2/3`).
     #[serde(default)]
     pub hierarchy: Option<(Arc<str>, Arc<str>)>,
+    /// Node groups that it wants or avoids.
+    #[serde(default)]
+    pub node_groups: Option<NodeGroups>,
 }
 
 fn default_weight() -> u32 {
@@ -422,6 +382,7 @@ impl Default for QueueFacts {
             capability: Resources::new(),
             fifo: false,
             hierarchy: None,
+            node_groups: None,
         }
     }
 }

@@ -7,12 +7,14 @@
 
 mod claims;
 mod journal;
+mod marks;
 
 use smallvec::SmallVec;
 
 use self::claims::ClaimBook;
 pub(crate) use self::claims::Claims;
 pub use self::journal::{Journal, Touch};
+pub use self::marks::{MarkCounts, Wearers};
 use crate::model::{ClassId, Id, JobId, Model, Node, NodeId, QueueId, TaskId};
 use crate::mutants::mutant;
 use crate::resources::{Amounts, Columns, DimId};
@@ -59,12 +61,12 @@ impl Status {
     }
 
     /// Takes idle room of its node.
-    fn takes_idle(self) -> bool {
+    pub fn takes_idle(self) -> bool {
         self.is_allocated() || matches!(self, Status::Releasing | Status::Unknown)
     }
 
     /// Takes room that its node will have in future.
-    fn takes_future(self) -> bool {
+    pub fn takes_future(self) -> bool {
         self.is_allocated() || matches!(self, Status::Pipelined | Status::Unknown)
     }
 }
@@ -152,6 +154,8 @@ pub struct Ledger {
     claims: ClaimBook,
     /// Two rows: what all nodes offer, and what they have idle.
     cluster: Columns,
+    /// Who wears which mark, by node.
+    marks: MarkCounts,
     /// Which nodes changed, for those who keep something up to date with them.
     pub journal: Journal,
 }
@@ -221,7 +225,7 @@ impl Ledger {
         self.role_counts[job.index()].get(role).copied().unwrap_or_default()
     }
 
-    /// How many pods of each class a job has pending. A class may be listed with none.
+    /// How many pods of each class a job has pending.
     pub fn pending(&self, job: JobId) -> &[(ClassId, u32)] {
         &self.pending[job.index()]
     }
@@ -328,6 +332,9 @@ impl Ledger {
                 self.future.shift(row, request, -sign);
             }
             self.journal.touch(node, Touch::Counts);
+            if !model.places.marks.is_empty() {
+                self.marks.count(model, record, status, node, enter);
+            }
         }
         if !record.job.is_some() {
             return;
@@ -357,18 +364,17 @@ impl Ledger {
         }
     }
 
+    /// Sorted and without zeros, so that going back restores it.
     fn count_pending(&mut self, job: usize, class: ClassId, enter: bool) {
         let census = &mut self.pending[job];
-        match census.iter_mut().find(|(known, _)| *known == class) {
-            Some((_, count)) if enter => *count += 1,
-            Some((_, count)) => *count -= 1,
-            None => census.push((class, 1)),
+        match census.binary_search_by_key(&class, |&(known, _)| known) {
+            Ok(at) if enter => census[at].1 += 1,
+            Ok(at) if census[at].1 > 1 => census[at].1 -= 1,
+            Ok(at) => {
+                census.remove(at);
+            }
+            Err(at) => census.insert(at, (class, u32::from(enter))),
         }
-    }
-
-    /// Forgets the classes of which a job has no pod pending any more.
-    pub(crate) fn tidy_pending(&mut self, job: JobId) {
-        self.pending[job.index()].retain(|&mut (_, count)| count > 0);
     }
 
     /// A node offers this much more (or, after [`Ledger::withdraw`], less).
@@ -434,6 +440,37 @@ impl Ledger {
         for job in model.jobs.ids() {
             self.join_queue(model, job);
         }
+    }
+
+    /// Who wears which mark, by node.
+    pub fn marks(&self) -> &MarkCounts {
+        &self.marks
+    }
+
+    /// Counts a new mark on all pods that wear it.
+    pub(crate) fn recount_mark(&mut self, model: &Model, mark: u32) {
+        for task in model.tasks.ids() {
+            let (record, status, node) = (&model.tasks[task], self.status(task), self.node(task));
+            if node.is_some() && model.places.worn(record.tag, record.ties).any(|worn| worn == mark) {
+                self.marks.shift(mark, status, node, true);
+            }
+        }
+    }
+
+    /// Counts all marks anew.
+    pub(crate) fn recount_marks(&mut self, model: &Model) {
+        self.marks.clear();
+        for task in model.tasks.ids() {
+            let (status, node) = (self.status(task), self.node(task));
+            if node.is_some() {
+                self.marks.count(model, &model.tasks[task], status, node, true);
+            }
+        }
+    }
+
+    /// Forgets a mark that nobody mentions.
+    pub(crate) fn forget_mark(&mut self, mark: u32) {
+        self.marks.forget(mark);
     }
 
     /// Forgets the roles of a job whose slot is given back.

@@ -3,6 +3,8 @@
 //! Here is what the objects *say*. What is *counted* (who is where, what is free) is in the ledger.
 
 mod class;
+mod places;
+mod shared;
 mod table;
 
 use std::collections::BTreeMap;
@@ -11,8 +13,10 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 pub use self::class::{Class, ClassKey, Classes};
+pub use self::places::{Bonds, Hold, Image, Mark, MarkKey, NOTHING, Numbers, Places, Tag, Topology, tag_text};
+pub use self::shared::Shared;
 pub use self::table::{ClassId, Id, JobId, NodeId, QueueId, Table, TaskId};
-use crate::facts::{Phase, PriorityClassFacts, Taint, Tally};
+use crate::facts::{NodeGroups, Phase, PriorityClassFacts, Taint, Tally};
 use crate::ledger::Status;
 use crate::resources::{Amounts, Dims};
 
@@ -36,6 +40,8 @@ pub struct Model {
     pub classes: Classes,
     /// Priority classes, by name.
     pub priorities: BTreeMap<Arc<str>, PriorityClassFacts>,
+    /// Who is near whom, and volumes.
+    pub places: Places,
 }
 
 /// A node's record.
@@ -55,6 +61,8 @@ pub struct Node {
     pub taints: Vec<Taint>,
     /// What it offers in all.
     pub allocatable: Amounts,
+    /// Its images.
+    pub images: BTreeMap<Arc<str>, i64>,
     /// Its place in the order that breaks ties; valid for present nodes once the order is fresh.
     pub rank: u32,
 }
@@ -70,6 +78,10 @@ pub struct Task {
     pub ordinal: Option<u32>,
     /// Its shape.
     pub class: ClassId,
+    /// Its namespace and labels, in [`Places::tags`].
+    pub tag: u32,
+    /// Its ties, in [`Places::ties`], or [`NOTHING`].
+    pub ties: u32,
     /// Its group, or none for pods that only take room.
     pub job: JobId,
     /// Where it stands in its job's list of tasks.
@@ -105,6 +117,8 @@ impl Default for Task {
             created_ms: 0,
             ordinal: None,
             class: ClassId::NONE,
+            tag: NOTHING,
+            ties: NOTHING,
             job: JobId::NONE,
             in_job: 0,
             priority: 1,
@@ -174,6 +188,8 @@ pub struct Job {
     pub unsettled: bool,
     /// One more than the state's `eased` when nothing more could be done for it; 0: look at it in any case.
     pub failed_at: u64,
+    /// How long it may wait at most before it goes first.
+    pub sla_ms: Option<i64>,
     /// Hard constraints that the engine does not know.
     pub unsupported: Vec<Arc<str>>,
     /// Its pods, in no meaningful order.
@@ -205,6 +221,7 @@ impl Default for Job {
             retry_at_ms: i64::MIN,
             unsettled: false,
             failed_at: 0,
+            sla_ms: None,
             unsupported: Vec::new(),
             tasks: Vec::new(),
             odd_tasks: 0,
@@ -249,6 +266,8 @@ pub struct Queue {
     pub fifo: bool,
     /// Its path and weights in drf's own tree.
     pub hierarchy: Option<(Arc<str>, Arc<str>)>,
+    /// Node groups that it wants or avoids.
+    pub node_groups: Option<NodeGroups>,
     /// How many groups and child queues mention it.
     pub mentions: u32,
 }

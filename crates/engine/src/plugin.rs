@@ -23,7 +23,7 @@ use basalt_api::reason::Code;
 
 pub use self::hooks::{Hook, Hooks};
 use crate::conf::PluginConf;
-use crate::model::{ClassId, JobId, NodeId, QueueId, TaskId};
+use crate::model::{ClassId, JobId, NOTHING, NodeId, QueueId, TaskId};
 use crate::resources::{Amounts, DimId};
 use crate::session::State;
 
@@ -122,7 +122,7 @@ pub struct TooFew {
     pub have: u32,
 }
 
-/// Why a node does not admit a class of pods, whatever is free on it.
+/// Why a node does not admit a pod, whatever is free on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Blocker {
     /// It is not ready.
@@ -133,6 +133,97 @@ pub enum Blocker {
     Affinity,
     /// It has a taint that the pod does not tolerate.
     Taint,
+    /// It is of a node group that the pod's queue does not use.
+    NodeGroup,
+    /// A port of it that the pod needs is taken.
+    Ports,
+    /// The rest would be too little for the devices that it has.
+    Proportion,
+    /// The pods that this one must be near are not.
+    PodAffinity,
+    /// Pods that this one must not be near are.
+    PodAntiAffinity,
+    /// Pods that must not be near this one are.
+    OthersAntiAffinity,
+    /// There would be too many such pods in one place.
+    Spread,
+    /// A claim of the pod does not exist.
+    NoClaim,
+    /// A claim of the pod has no volume yet.
+    ClaimUnbound,
+    /// Another pod has a claim that only one may use.
+    ClaimTaken,
+    /// It does not reach a volume of the pod.
+    VolumeNode,
+    /// It is not in the zone of a volume of the pod.
+    VolumeZone,
+    /// There is no volume for a claim of the pod, nor can one be made there.
+    NoVolume,
+}
+
+/// How well a pod fits on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fit {
+    /// When what is being released there is gone.
+    Future,
+    /// Now.
+    Idle,
+}
+
+/// What makes two pods the same to every node that is looked at for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Shape {
+    /// Their class.
+    pub class: ClassId,
+    /// The queue whose own rules about nodes they are under; none: there are no such rules.
+    pub zone: QueueId,
+}
+
+/// What makes two pods the same to all nodes together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Want {
+    /// Their shape.
+    pub shape: Shape,
+    /// Namespace and labels, where it matters.
+    pub tag: u32,
+    /// Ties to others.
+    pub ties: u32,
+}
+
+impl Want {
+    /// Of pods that are not tied to others.
+    pub fn plain(shape: Shape) -> Self {
+        Want {
+            shape,
+            tag: NOTHING,
+            ties: NOTHING,
+        }
+    }
+
+    /// Whether it is of pods that are not tied to others.
+    pub fn is_plain(&self) -> bool {
+        (self.tag, self.ties) == (NOTHING, NOTHING)
+    }
+}
+
+/// A node that a pod may go to, as far as the node alone tells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Site {
+    /// The node.
+    pub node: NodeId,
+    /// Whether it has room now.
+    pub fit: Fit,
+    /// What speaks against it.
+    pub blocker: Option<Blocker>,
+    /// How good it is.
+    pub score: f64,
+}
+
+impl Site {
+    /// Notes what speaks against it; the first word counts.
+    pub fn block(&mut self, blocker: Blocker) {
+        self.blocker.get_or_insert(blocker);
+    }
 }
 
 impl Blocker {
@@ -143,6 +234,19 @@ impl Blocker {
             Blocker::Unschedulable => "unschedulable",
             Blocker::Affinity => "not selected by the pod",
             Blocker::Taint => "with a taint that the pod does not tolerate",
+            Blocker::NodeGroup => "in a node group that the queue does not use",
+            Blocker::Ports => "with node ports taken that the pod needs",
+            Blocker::Proportion => "with too little left for their devices",
+            Blocker::PodAffinity => "not near the pods of its pod affinity",
+            Blocker::PodAntiAffinity => "near pods of its pod anti-affinity",
+            Blocker::OthersAntiAffinity => "near pods whose anti-affinity is against it",
+            Blocker::Spread => "where its topology spread does not hold",
+            Blocker::NoClaim => "waiting for a volume claim that does not exist",
+            Blocker::ClaimUnbound => "waiting for a volume claim to be bound",
+            Blocker::ClaimTaken => "waiting for a volume claim that another pod uses",
+            Blocker::VolumeNode => "out of reach of a volume of the pod",
+            Blocker::VolumeZone => "not in the zone of a volume of the pod",
+            Blocker::NoVolume => "without a volume for a claim of the pod",
         }
     }
 }
@@ -230,14 +334,44 @@ pub trait Plugin: Send + Sync {
     fn is_due(&self, _state: &State, _job: JobId) -> bool {
         false
     }
-    /// Why the node does not admit the class. Must depend on facts alone, not on what is placed.
-    fn blocker(&self, _state: &State, _class: ClassId, _node: NodeId) -> Option<Blocker> {
+    /// Whether it has rules about nodes that depend on the queue.
+    fn has_zones(&self) -> bool {
+        false
+    }
+    /// The queue whose own rules about nodes hold for pods of this queue; none: this plugin has no such rules.
+    fn zone(&self, _state: &State, _queue: QueueId) -> QueueId {
+        QueueId::NONE
+    }
+    /// Why the node does not admit the shape. Must depend on facts alone, not on what is placed.
+    fn blocker(&self, _state: &State, _shape: Shape, _node: NodeId) -> Option<Blocker> {
         None
     }
-    /// How good the node is for the class. Must depend on this node alone.
-    fn score(&self, _state: &State, _class: ClassId, _node: NodeId) -> f64 {
+    /// Whether what is on a node can speak against the shape, beyond the room that it takes.
+    fn minds_guests(&self, _state: &State, _shape: Shape) -> bool {
+        false
+    }
+    /// What is on the node, now or in future, that speaks against the shape. Must depend on this node alone.
+    fn guest_blocker(&self, _state: &State, _shape: Shape, _node: NodeId, _fit: Fit) -> Option<Blocker> {
+        None
+    }
+    /// Changes when scores of nodes may have changed that were not touched themselves.
+    fn score_version(&self, _state: &State, _shape: Shape) -> u64 {
+        0
+    }
+    /// How good the node is for the shape. Must depend on this node alone.
+    fn score(&self, _state: &State, _shape: Shape, _node: NodeId) -> f64 {
         0.0
     }
+    /// Whether nodes have to be compared to find the best one for the shape, so that all are looked at together.
+    fn compares(&self, _state: &State, _shape: Shape) -> bool {
+        false
+    }
+    /// What other nodes, and what is on them, say about placing the pod: blocks sites, or puts them off to the future.
+    /// Asked with [`Hook::Predicate`], for pods that are tied to others.
+    fn judge(&self, _state: &State, _task: TaskId, _sites: &mut [Site]) {}
+    /// Adds to the scores of sites what comes from comparing them. Asked with [`Hook::NodeOrder`], for pods that are
+    /// tied to others and for shapes for which nodes are compared.
+    fn rank(&self, _state: &State, _task: TaskId, _sites: &mut [Site]) {}
 }
 
 /// Names of plugins that the engine has.
@@ -259,7 +393,7 @@ fn build(conf: &PluginConf) -> Option<Box<dyn Plugin>> {
         "conformance" => Box::new(conformance::Conformance),
         "gang" => Box::new(gang::Gang),
         "priority" => Box::new(priority::Priority),
-        "predicates" => Box::new(predicates::Predicates),
+        "predicates" => Box::new(predicates::Predicates::new(conf)),
         "nodeorder" => Box::new(nodeorder::NodeOrder::new(conf)),
         "drf" => Box::new(drf::Drf::new(conf)),
         "overcommit" => Box::new(overcommit::Overcommit::new(conf)),

@@ -227,7 +227,6 @@ impl State {
     pub(crate) fn hopefuls(&mut self) -> Vec<JobId> {
         let State {
             model,
-            ledger,
             unsettled,
             eased,
             ..
@@ -243,7 +242,6 @@ impl State {
             if job.failed_at == *eased + 1 {
                 return true;
             }
-            ledger.tidy_pending(id);
             jobs.push(id);
             true
         });

@@ -47,6 +47,21 @@ pub struct NodeStatus {
     /// Its conditions.
     #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub conditions: Vec<NodeCondition>,
+    /// Images that it has.
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
+    pub images: Vec<NodeImage>,
+}
+
+/// An image on a node.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeImage {
+    /// Its names.
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
+    pub names: Vec<String>,
+    /// Its size.
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
+    pub size_bytes: i64,
 }
 
 /// A condition of a node.

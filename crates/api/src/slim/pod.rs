@@ -92,6 +92,9 @@ pub struct Container {
     /// Its name.
     #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub name: String,
+    /// Its image.
+    #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
+    pub image: String,
     /// What it takes.
     #[serde(skip_serializing_if = "unset", deserialize_with = "or_default")]
     pub resources: Resources,

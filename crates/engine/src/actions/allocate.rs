@@ -7,6 +7,7 @@ use super::{Attempt, Cycle, Decision};
 use crate::facts::Phase;
 use crate::ledger::Status;
 use crate::model::{ClassId, JobId, NodeId, TaskId};
+use crate::plugin::Want;
 use crate::session::Checkpoint;
 
 /// The pods of a job that are still to be tried in this cycle.
@@ -91,15 +92,17 @@ impl Cycle<'_> {
         // Pods without requests may fill the gang too.
         let fillers = self.state.ledger.counts(job).pending_best_effort;
         let lacks = self.hooks.job_lacks(self.state, job).saturating_sub(fillers).max(1);
+        let queue = self.state.model.jobs[job].queue;
         for (class, count) in census {
             let needed = u64::from(lacks).saturating_sub(all - count);
-            if needed == 0 || self.shortages.get(class).is_none() {
+            let want = Want::plain(self.hooks.shape_in(self.state, class, queue));
+            if needed == 0 || self.shortages.get(want).is_none() {
                 continue;
             }
-            let slots = self.candidates.slots(self.state, self.hooks, class);
+            let slots = self.candidates.slots(self.state, self.hooks, want.shape);
             if slots < needed {
                 let placed = self.state.ledger.counts(job).ready().saturating_add(slots as u32);
-                let failed = std::iter::once(class).collect();
+                let failed = std::iter::once(want).collect();
                 self.attempts.insert(
                     job,
                     Attempt {
@@ -182,8 +185,8 @@ impl Cycle<'_> {
                     return true;
                 }
             } else {
-                let (class, role) = (self.state.model.tasks[task].class, self.state.model.tasks[task].role);
-                self.note_failure(attempt, class);
+                let role = self.state.model.tasks[task].role;
+                self.note_failure(attempt, task);
                 if !failed_roles.contains(&role) {
                     failed_roles.push(role);
                 }
@@ -208,7 +211,7 @@ impl Cycle<'_> {
                 continue;
             }
             if self.place(task).is_none() {
-                self.note_failure(attempt, self.state.model.tasks[task].class);
+                self.note_failure(attempt, task);
                 continue;
             }
             placed.push(task);

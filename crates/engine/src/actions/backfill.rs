@@ -3,9 +3,9 @@
 use smallvec::SmallVec;
 
 use super::{Attempt, Cycle, Decision};
-use crate::candidates::Fit;
 use crate::ledger::Status;
-use crate::model::{ClassId, JobId, NodeId};
+use crate::model::{JobId, NodeId};
+use crate::plugin::{Fit, Want};
 
 impl Cycle<'_> {
     /// Queue by queue, all jobs of each.
@@ -28,7 +28,7 @@ impl Cycle<'_> {
                 Some(Fit::Idle) => placed.push(task),
                 // There is nothing to wait for that would be worth holding.
                 Some(Fit::Future) => self.state.set(task, Status::Pending, NodeId::NONE),
-                None => self.note_failure(&mut attempt, self.state.model.tasks[task].class),
+                None => self.note_failure(&mut attempt, task),
             }
         }
         attempt.placed = self.state.ledger.counts(job).ready();
@@ -43,8 +43,8 @@ impl Cycle<'_> {
         }
         if let Some(known) = self.attempts.get_mut(&job) {
             // What allocate found stays true.
-            let more = attempt.failed.into_iter().filter(|class| !known.failed.contains(class));
-            let more: SmallVec<[ClassId; 2]> = more.collect();
+            let more = attempt.failed.into_iter().filter(|want| !known.failed.contains(want));
+            let more: SmallVec<[Want; 2]> = more.collect();
             known.failed.extend(more);
         } else if !attempt.failed.is_empty() {
             self.attempts.insert(job, attempt);

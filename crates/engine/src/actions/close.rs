@@ -11,6 +11,7 @@ use crate::ledger::Status;
 use crate::model::{JobId, NodeId, TaskId};
 use crate::mutants::mutant;
 use crate::plan::{Bind, Eviction, Pipelined, Purpose, Transaction, Waiting};
+use crate::plugin::Want;
 use crate::session::Promise;
 
 /// The transactions so far, one per job, in the order in which the jobs came up.
@@ -130,11 +131,13 @@ impl Cycle<'_> {
     }
 
     /// Whether the next cycle has to look at a job again even if nothing changes: it has a claim to renew, stands at the
-    /// head of a queue that it blocks, or has just fallen back and was not asked about yet.
+    /// head of a queue that it blocks, has just fallen back and was not asked about yet, or is tied to pods that may
+    /// come.
     fn is_worth_another_look(&self, job: JobId) -> bool {
         let (queue, attempt) = (self.state.model.jobs[job].queue, self.attempts.get(&job));
         let asked = attempt.is_some_and(|attempt| attempt.refusal.is_some());
-        attempt.is_some_and(|attempt| attempt.pipelined)
+        let is_tied = |want: &Want| !want.is_plain();
+        attempt.is_some_and(|attempt| attempt.pipelined || attempt.failed.iter().any(is_tied))
             || (self.state.model.jobs[job].phase == Phase::Pending && !asked)
             || self.state.ledger.counts(job).of(Status::Pipelined) > 0
             || (queue.is_some() && self.state.model.queues[queue].fifo)

@@ -11,8 +11,8 @@ use super::hunt::{Hunt, Kind};
 use super::serve::Effort;
 use super::victims::Evicted;
 use crate::ledger::Status;
-use crate::model::{ClassId, Id, JobId, TaskId};
-use crate::plugin::{Claim, Means};
+use crate::model::{Id, JobId, TaskId};
+use crate::plugin::{Claim, Means, Want};
 use crate::resources::{Amounts, DimId};
 
 /// Pods of one job that can go.
@@ -25,8 +25,8 @@ struct Bundle {
     whole: bool,
 }
 
-/// The pods that wait for room, by class, each class in order.
-type Waiting = Vec<(ClassId, Vec<TaskId>)>;
+/// The pods that wait for room, by what they want, each kind in order.
+type Waiting = Vec<(Want, Vec<TaskId>)>;
 
 impl Cycle<'_> {
     /// The best queue's best starving job is served, then the queues are looked at again.
@@ -90,10 +90,10 @@ impl Cycle<'_> {
     ) -> Option<Effort> {
         let mut waiting: Waiting = Vec::new();
         for &task in tasks.iter().rev() {
-            let class = self.state.model.tasks[task].class;
-            match waiting.iter_mut().find(|(known, _)| *known == class) {
+            let want = self.hooks.want(self.state, task);
+            match waiting.iter_mut().find(|(known, _)| *known == want) {
                 Some((_, list)) => list.push(task),
-                None => waiting.push((class, vec![task])),
+                None => waiting.push((want, vec![task])),
             }
         }
         waiting.reverse();

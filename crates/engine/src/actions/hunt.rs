@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::model::{ClassId, Id, JobId, NodeId, QueueId, TaskId};
-use crate::plugin::{Claim, Hooks, Means};
+use crate::plugin::{Claim, Hooks, Means, Want};
 use crate::resources::{Amounts, DimId};
 use crate::session::State;
 
@@ -55,15 +55,16 @@ struct Quiet {
     to: u64,
 }
 
-/// The shape of a job's wish: its classes with how many pods of each, and how many it lacks.
-pub(super) type Wish = (SmallVec<[(ClassId, u32); 2]>, u32);
+/// The shape of a job's wish: its classes with how many pods of each, and how many it lacks; and the job, if its pods
+/// are tied to others, for then its wish is its own.
+pub(super) type Wish = (SmallVec<[(ClassId, u32); 2]>, u32, JobId);
 
 /// What an action has learnt so far.
 #[derive(Debug, Default)]
 pub(super) struct Hunt {
     /// Queues are a tree to the rules.
     pub tree: bool,
-    fields: FxHashMap<(Kind, Stage, ClassId), Field>,
+    fields: FxHashMap<(Kind, Stage, Want), Field>,
     quiet: FxHashMap<NodeId, Quiet>,
     /// What could not be granted, as long as nothing was decided since.
     refused: FxHashSet<(Kind, Wish)>,
@@ -105,16 +106,18 @@ impl Hunt {
     }
 
     /// The best node that may yet help.
-    pub(super) fn best(&mut self, state: &State, hooks: &Hooks, at: &(Kind, Stage, ClassId)) -> Option<NodeId> {
+    pub(super) fn best(&mut self, state: &State, hooks: &Hooks, at: &(Kind, Stage, Want)) -> Option<NodeId> {
         let Hunt { fields, quiet, .. } = self;
         let field = fields.entry(*at).or_default();
         // Where others are taken from in the same queue, the best node counts; else any will do.
         let scored = at.0.means == Means::Preempt;
-        field.sync(
-            state,
-            quiet,
-            |node| if scored { hooks.score(state, at.2, node) } else { 0.0 },
-        );
+        field.sync(state, quiet, |node| {
+            if scored {
+                hooks.score(state, at.2.shape, node)
+            } else {
+                0.0
+            }
+        });
         field
             .open
             .first()
@@ -122,14 +125,14 @@ impl Hunt {
     }
 
     /// All nodes that may yet help, best first.
-    pub(super) fn all(&mut self, state: &State, hooks: &Hooks, at: &(Kind, Stage, ClassId)) -> Vec<NodeId> {
+    pub(super) fn all(&mut self, state: &State, hooks: &Hooks, at: &(Kind, Stage, Want)) -> Vec<NodeId> {
         self.best(state, hooks, at);
         let open = self.fields.get(at).into_iter().flat_map(|field| &field.open);
         open.map(|&(_, rank)| state.nodes_in_order()[rank as usize]).collect()
     }
 
     /// This node cannot help.
-    pub(super) fn close(&mut self, state: &State, at: &(Kind, Stage, ClassId), node: NodeId) {
+    pub(super) fn close(&mut self, state: &State, at: &(Kind, Stage, Want), node: NodeId) {
         if let Some(field) = self.fields.get_mut(at) {
             field.remove(state.model.nodes[node].rank);
         }

@@ -9,8 +9,8 @@ use super::Cycle;
 use super::hunt::{Hunt, Kind, Stage};
 use super::serve::Effort;
 use super::victims::Evicted;
-use crate::model::{ClassId, JobId, NodeId, TaskId};
-use crate::plugin::{Claim, Means};
+use crate::model::{JobId, NodeId, TaskId};
+use crate::plugin::{Claim, Means, Want};
 
 /// How many nodes are looked at before the cheapest is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +86,8 @@ impl Cycle<'_> {
                 reach: 0,
                 spare: false,
             };
-            let class = self.state.model.tasks[task].class;
-            let Some((node, evicted)) = self.clear_any(hunt, &claim, &(kind, stage, class)) else {
+            let want = self.hooks.want(self.state, task);
+            let Some((node, evicted)) = self.clear_any(hunt, &claim, &(kind, stage, want)) else {
                 break;
             };
             self.pipeline(task, node, evicted, &mut whole);
@@ -103,7 +103,7 @@ impl Cycle<'_> {
         &mut self,
         hunt: &mut Hunt,
         claim: &Claim,
-        at: &(Kind, Stage, ClassId),
+        at: &(Kind, Stage, Want),
     ) -> Option<(NodeId, Evicted)> {
         let enough = self.dry_run?.candidates(self.state.nodes_in_order().len());
         let mut best: Option<(Cost, NodeId)> = None;
@@ -113,7 +113,7 @@ impl Cycle<'_> {
                 break;
             }
             let (checkpoint, before) = (self.state.checkpoint(), self.state.ledger.journal.last_touch(node));
-            let admits = self.hooks.blocker(self.state, at.2, node).is_none();
+            let admits = self.hooks.blocker(self.state, at.2.shape, node).is_none();
             let evicted = if admits {
                 self.clear(hunt, claim, at.1, node)
             } else {

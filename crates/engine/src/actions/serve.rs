@@ -7,9 +7,9 @@ use super::hunt::{Hunt, Kind, Stage, Wish};
 use super::victims::Evicted;
 use super::{Attempt, Cycle, Decision};
 use crate::ledger::Status;
-use crate::model::{ClassId, JobId, NodeId, TaskId};
+use crate::model::{ClassId, JobId, NOTHING, NodeId, TaskId};
 use crate::plan::Purpose;
-use crate::plugin::{Claim, Means};
+use crate::plugin::{Claim, Means, Want};
 
 /// What making room for a job takes.
 #[derive(Debug, Default)]
@@ -86,7 +86,10 @@ impl Cycle<'_> {
         let pending = self.state.ledger.pending(job).iter().copied();
         let mut census: SmallVec<[(ClassId, u32); 2]> = pending.filter(|&(_, count)| count > 0).collect();
         census.sort_unstable();
-        (census, self.still_lacks(job))
+        let model = &self.state.model;
+        let is_tied = |&task: &TaskId| model.tasks[task].ties != NOTHING;
+        let tied = !model.places.ties.is_empty() && model.jobs[job].tasks.iter().any(is_tied);
+        (census, self.still_lacks(job), if tied { job } else { JobId::NONE })
     }
 
     /// How many more pods the job needs at least, besides those that are pipelined.
@@ -126,9 +129,9 @@ impl Cycle<'_> {
             self.pipeline(claim.task, node, Evicted::new(), effort);
             return true;
         }
-        let class = self.state.model.tasks[claim.task].class;
+        let want = self.hooks.want(self.state, claim.task);
         for stage in self.stages(hunt, claim) {
-            if let Some((node, evicted)) = self.clear_any(hunt, claim, &(kind, stage, class)) {
+            if let Some((node, evicted)) = self.clear_any(hunt, claim, &(kind, stage, want)) {
                 self.pipeline(claim.task, node, evicted, effort);
                 return true;
             }
@@ -144,8 +147,7 @@ impl Cycle<'_> {
         if let Some((node, _)) = self.nominated(claim.task) {
             return Some(node);
         }
-        let class = self.state.model.tasks[claim.task].class;
-        let best = self.candidates.best(self.state, self.hooks, class);
+        let best = self.candidates.best(self.state, self.hooks, claim.task);
         best.map(|(node, _)| node)
     }
 
@@ -160,13 +162,13 @@ impl Cycle<'_> {
         &mut self,
         hunt: &mut Hunt,
         claim: &Claim,
-        at: &(Kind, Stage, ClassId),
+        at: &(Kind, Stage, Want),
     ) -> Option<(NodeId, Evicted)> {
         if claim.means == Means::Preempt && self.dry_run.is_some() {
             return self.clear_cheapest(hunt, claim, at);
         }
         while let Some(node) = hunt.best(self.state, self.hooks, at) {
-            let admits = self.hooks.blocker(self.state, at.2, node).is_none();
+            let admits = self.hooks.blocker(self.state, at.2.shape, node).is_none();
             if admits && let Some(evicted) = self.clear(hunt, claim, at.1, node) {
                 return Some((node, evicted));
             }
@@ -186,17 +188,17 @@ impl Cycle<'_> {
         }
         let checkpoint = self.state.checkpoint();
         let mut effort = Effort::default();
-        let mut in_vain: FxHashSet<ClassId> = FxHashSet::default();
+        let mut in_vain: FxHashSet<Want> = FxHashSet::default();
         for (at, &task) in tasks.iter().enumerate() {
             if !self.wants_more(job) {
                 break;
             }
-            let class = self.state.model.tasks[task].class;
+            let want = self.hooks.want(self.state, task);
             let claim = self.claim(means, task);
             let helped =
-                !in_vain.contains(&class) && self.may_claim(&claim) && self.make_room(hunt, kind, &claim, &mut effort);
+                !in_vain.contains(&want) && self.may_claim(&claim) && self.make_room(hunt, kind, &claim, &mut effort);
             if !helped {
-                in_vain.insert(class);
+                in_vain.insert(want);
                 if tasks.len() - at - 1 < self.still_lacks(job) as usize {
                     break;
                 }

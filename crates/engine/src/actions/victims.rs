@@ -22,7 +22,7 @@ impl Cycle<'_> {
         let class = self.state.model.tasks[claim.task].class;
         let request = self.state.model.classes.request(class);
         self.state.ledger.future().fits(node.index(), request)
-            && self.hooks.blocker(self.state, class, node).is_none()
+            && self.hooks.obstacle(self.state, claim.task, node).is_none()
             && self.hooks.queue_refuses(self.state, claim.queue, claim.task).is_none()
     }
 

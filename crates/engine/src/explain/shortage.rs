@@ -1,5 +1,5 @@
-//! Why no node takes a pod of a class: counted once per class, and kept up to date through the ledger's journal, so that
-//! a cycle in which little changed explains little.
+//! Why no node takes a pod: counted once for all pods that want the same, and kept up to date through the ledger's
+//! journal, so that a cycle in which little changed explains little.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use basalt_api::reason::{Code, Reason};
 use rustc_hash::FxHashMap;
 
 use crate::facts::quantity;
-use crate::model::{ClassId, Id, NodeId};
-use crate::plugin::{Blocker, Hooks};
+use crate::model::{ClassId, Id, NodeId, TaskId};
+use crate::plugin::{Blocker, Fit, Hooks, Site, Want};
 use crate::resources::DimId;
 use crate::session::State;
 
-/// Why no node takes a pod of a class.
+/// Why no node takes a pod.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Shortage {
     /// Number of nodes by what speaks against them; each node counts once.
@@ -37,11 +37,12 @@ impl Shortage {
     }
 }
 
-/// The shortages of all classes: those found in this cycle, and the counts behind them.
+/// All shortages: those found in this cycle, and the counts behind them.
 #[derive(Default)]
 pub(crate) struct Shortages {
-    counts: FxHashMap<ClassId, Box<Lacks>>,
-    found: FxHashMap<ClassId, Arc<Shortage>>,
+    /// Of pods that are not tied to others.
+    counts: FxHashMap<Want, Box<Lacks>>,
+    found: FxHashMap<Want, Arc<Shortage>>,
 }
 
 impl Shortages {
@@ -53,30 +54,43 @@ impl Shortages {
     /// A cycle begins: nothing is found short yet.
     pub(crate) fn open(&mut self, freed: &[ClassId]) {
         self.found.clear();
-        for class in freed {
-            self.counts.remove(class);
+        if !freed.is_empty() {
+            self.counts.retain(|want, _| !freed.contains(&want.shape.class));
         }
     }
 
-    /// No class is short so far.
+    /// Nothing is short so far.
     pub(crate) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
     /// What was found in this cycle.
-    pub(crate) fn get(&self, class: ClassId) -> Option<&Arc<Shortage>> {
-        self.found.get(&class)
+    pub(crate) fn get(&self, want: Want) -> Option<&Arc<Shortage>> {
+        self.found.get(&want)
     }
 
-    /// Notes that no node takes this class, as things stand now.
-    pub(crate) fn note(&mut self, state: &State, hooks: &Hooks, class: ClassId) {
+    /// Notes that no node takes this pod, as things stand now.
+    pub(crate) fn note(&mut self, state: &State, hooks: &Hooks, task: TaskId, want: Want) {
         let Shortages { counts, found } = self;
-        found.entry(class).or_insert_with(|| {
-            let lacks = counts.entry(class).or_insert_with(|| Box::new(Lacks::of(state, class)));
-            lacks.sync(state, hooks, class);
+        found.entry(want).or_insert_with(|| {
+            if !want.is_plain() {
+                let mut lacks = Lacks::of(state, want);
+                lacks.judge_all(state, hooks, task, want);
+                return lacks.tell(state);
+            }
+            let lacks = counts.entry(want).or_insert_with(|| Box::new(Lacks::of(state, want)));
+            lacks.sync(state, hooks, want);
             lacks.tell(state)
         });
     }
+}
+
+/// What speaks against a node for itself, room aside.
+fn blocker(state: &State, hooks: &Hooks, want: Want, node: NodeId, minds_guests: bool) -> Option<Blocker> {
+    let guests = || hooks.guest_blocker(state, want.shape, node, Fit::Future);
+    hooks
+        .blocker(state, want.shape, node)
+        .or_else(|| if minds_guests { guests() } else { None })
 }
 
 /// What speaks against a node.
@@ -120,8 +134,8 @@ struct Lacks {
 }
 
 impl Lacks {
-    fn of(state: &State, class: ClassId) -> Self {
-        let mut request: Vec<(DimId, i64)> = state.model.classes.request(class).iter().collect();
+    fn of(state: &State, want: Want) -> Self {
+        let mut request: Vec<(DimId, i64)> = state.model.classes.request(want.shape.class).iter().collect();
         request.sort_by(|a, b| state.model.dims.name(a.0).cmp(state.model.dims.name(b.0)));
         // A pod that asks for more kinds of things than that is judged by the first.
         request.truncate(usize::from(u8::MAX));
@@ -137,27 +151,24 @@ impl Lacks {
         }
     }
 
-    fn sync(&mut self, state: &State, hooks: &Hooks, class: ClassId) {
+    fn sync(&mut self, state: &State, hooks: &Hooks, want: Want) {
+        let minds_guests = hooks.minds_guests(state, want.shape);
         let journal = &state.ledger.journal;
         let fresh = self.order_version == state.order_version;
         let touched = if fresh { journal.since(self.read) } else { None };
         if let Some(touched) = touched {
             for (node, facts_changed) in touched.filter(|&(node, _)| state.model.nodes[node].present) {
                 let blocker = match self.by_node[node.index()] {
-                    _ if facts_changed => hooks.blocker(state, class, node),
+                    _ if facts_changed || minds_guests => blocker(state, hooks, want, node, minds_guests),
                     Lack::Blocked(blocker) => Some(blocker),
                     _ => None,
                 };
                 self.judge(state, node, blocker);
             }
         } else {
-            self.by_node.clear();
-            self.by_node.resize(state.model.nodes.slots(), Lack::Nothing);
-            self.lacking.fill(0);
-            self.blocked.clear();
-            self.most.fill(NOBODY);
+            self.begin(state);
             for &node in state.nodes_in_order() {
-                self.judge(state, node, hooks.blocker(state, class, node));
+                self.judge(state, node, blocker(state, hooks, want, node, minds_guests));
             }
         }
         self.order_version = state.order_version;
@@ -166,6 +177,31 @@ impl Lacks {
             if self.most[at].stale {
                 self.look_for_most(state, at);
             }
+        }
+    }
+
+    fn begin(&mut self, state: &State) {
+        self.by_node.clear();
+        self.by_node.resize(state.model.nodes.slots(), Lack::Nothing);
+        self.lacking.fill(0);
+        self.blocked.clear();
+        self.most.fill(NOBODY);
+    }
+
+    /// Counts all nodes for a pod that is tied to others.
+    fn judge_all(&mut self, state: &State, hooks: &Hooks, task: TaskId, want: Want) {
+        let minds_guests = hooks.minds_guests(state, want.shape);
+        let site = |&node: &NodeId| Site {
+            node,
+            fit: Fit::Idle,
+            blocker: blocker(state, hooks, want, node, minds_guests),
+            score: 0.0,
+        };
+        let mut sites: Vec<Site> = state.nodes_in_order().iter().map(site).collect();
+        hooks.judge(state, task, &mut sites);
+        self.begin(state);
+        for site in sites {
+            self.judge(state, site.node, site.blocker);
         }
     }
 

@@ -1,8 +1,11 @@
 //! Facts from the API's objects. Nothing here can fail: what cannot be understood counts against placement, not for it.
 
+mod ties;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use basalt_api::duration::Duration;
 use basalt_api::names;
 use basalt_api::podgroup::{NetworkTopology, PodGroup, PodGroupSpec, TopologyMode};
 use basalt_api::quantity::{Format, Quantity, ResourceList};
@@ -13,8 +16,8 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{
-    Constraints, NodeFacts, NodeOperator, NodeRequirement, NodeTerm, Phase, PodFacts, PodGroupFacts,
-    PriorityClassFacts, QueueFacts, Resources, Taint, TaintEffect, Tally, Toleration,
+    Constraints, HostPort, Labels, NodeFacts, NodeGroups, NodeOperator, NodeRequirement, NodeTerm, Phase, PodFacts,
+    PodGroupFacts, PriorityClassFacts, QueueFacts, Resources, Strategy, Taint, TaintEffect, Tally, Toleration,
 };
 
 /// A quantity in the engine's units: milli for cpu, whole units for the rest, rounded up. What is too large to count
@@ -120,8 +123,18 @@ impl From<&slim::Node> for NodeFacts {
             taints: node.spec.taints.iter().map(taint).collect(),
             unschedulable: node.spec.unschedulable,
             not_ready: node.status.conditions.iter().any(not_ready),
+            images: images_of(node),
         }
     }
+}
+
+fn images_of(node: &slim::Node) -> BTreeMap<Arc<str>, i64> {
+    let sized = |image: &slim::NodeImage| {
+        let size = image.size_bytes;
+        let names = image.names.iter().map(move |name| (Arc::from(name.as_str()), size));
+        names.collect::<Vec<_>>()
+    };
+    node.status.images.iter().flat_map(sized).collect()
 }
 
 impl From<&slim::Pod> for PodFacts {
@@ -131,6 +144,7 @@ impl From<&slim::Pod> for PodFacts {
             .annotation(names::TASK_PRIORITY)
             .and_then(|value| value.parse().ok());
         let scheduler = pod.spec.scheduler_name.as_str();
+        let labels: Labels = pairs(pod.metadata.labels.iter().flatten());
         PodFacts {
             key: key(&pod.metadata),
             uid: text(pod.metadata.uid.as_ref()),
@@ -165,12 +179,15 @@ impl From<&slim::Pod> for PodFacts {
             nominated: (!pod.status.nominated_node_name.is_empty())
                 .then(|| Arc::from(pod.status.nominated_node_name.as_str())),
             requests: resources(&slim::request(&pod.spec)),
-            constraints: Arc::new(constraints(&pod.spec)),
+            constraints: Arc::new(constraints(pod)),
+            ties: Arc::new(ties::ties(pod, namespace, &labels)),
+            labels,
         }
     }
 }
 
-fn constraints(spec: &slim::PodSpec) -> Constraints {
+fn constraints(pod: &slim::Pod) -> Constraints {
+    let spec = &pod.spec;
     let affinity = spec.affinity.as_deref();
     let required = affinity
         .and_then(|affinity| affinity.node_affinity.as_ref())
@@ -178,41 +195,72 @@ fn constraints(spec: &slim::PodSpec) -> Constraints {
     let mut tolerations: Vec<Toleration> = spec.tolerations.iter().filter_map(toleration).collect();
     tolerations.sort();
     tolerations.dedup();
+    let preferred = affinity
+        .and_then(|affinity| affinity.node_affinity.as_ref())
+        .and_then(|affinity| affinity.preferred_during_scheduling_ignored_during_execution.as_ref());
+    let wish = |wish: &core::PreferredSchedulingTerm| (wish.weight, term(&wish.preference));
     Constraints {
         node_selector: pairs(&spec.node_selector),
+        node_wishes: preferred.into_iter().flatten().map(wish).collect(),
         node_affinity: required.map(|required| required.node_selector_terms.iter().map(term).collect()),
         tolerations,
-        unsupported: unsupported(spec, affinity),
+        ports: ports(spec),
+        images: images(spec),
+        strategy: strategy(pod),
+        unsupported: Vec::new(),
     }
 }
 
-/// Hard constraints that the engine cannot judge yet.
-fn unsupported(spec: &slim::PodSpec, affinity: Option<&core::Affinity>) -> Vec<Arc<str>> {
-    let required = |list: Option<&Vec<core::PodAffinityTerm>>| list.is_some_and(|terms| !terms.is_empty());
-    let affine = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
-    let apart = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
-    let found = [
-        (
-            "podAffinity",
-            required(affine.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref())),
-        ),
-        (
-            "podAntiAffinity",
-            required(apart.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref())),
-        ),
-        ("hostPort", spec.host_ports().next().is_some()),
-        (
-            "topologySpreadConstraints",
-            spec.topology_spread_constraints
-                .iter()
-                .any(|spread| spread.when_unsatisfiable == "DoNotSchedule"),
-        ),
-    ];
-    found
-        .into_iter()
-        .filter(|&(_, present)| present)
-        .map(|(name, _)| Arc::from(name))
-        .collect()
+/// Ports of the node that a pod takes, sorted.
+fn ports(spec: &slim::PodSpec) -> Vec<HostPort> {
+    let port = |port: &slim::HostPort| HostPort {
+        // A number that is none of a port is nobody's.
+        port: u16::try_from(port.host_port).unwrap_or(u16::MAX),
+        protocol: Arc::from(if port.protocol.is_empty() {
+            "TCP"
+        } else {
+            &port.protocol
+        }),
+        address: Arc::from(if port.host_ip == "0.0.0.0" { "" } else { &port.host_ip }),
+    };
+    let mut ports: Vec<HostPort> = spec.host_ports().map(port).collect();
+    ports.sort();
+    ports.dedup();
+    ports
+}
+
+/// An image's name as nodes report it: with a tag or a digest.
+fn image(name: &str) -> Arc<str> {
+    let last = name.rsplit('/').next().unwrap_or(name);
+    if last.contains(':') || last.contains('@') {
+        Arc::from(name)
+    } else {
+        Arc::from(format!("{name}:latest"))
+    }
+}
+
+fn images(spec: &slim::PodSpec) -> Vec<Arc<str>> {
+    let containers = spec.init_containers.iter().chain(&spec.containers);
+    let mut images: Vec<Arc<str>> = containers
+        .filter(|container| !container.image.is_empty())
+        .map(|container| image(&container.image))
+        .collect();
+    images.sort();
+    images
+}
+
+/// What a pod's annotations say of how nodes are scored for it; nonsense says nothing.
+fn strategy(pod: &slim::Pod) -> Option<Strategy> {
+    let most = match pod.annotation(names::STRATEGY_TYPE) {
+        Some("MostAllocated") => Some(true),
+        Some("LeastAllocated") => Some(false),
+        _ => None,
+    };
+    let weights: BTreeMap<Arc<str>, i64> = pod
+        .annotation(names::STRATEGY_WEIGHT)
+        .and_then(|weights| serde_json::from_str(weights).ok())
+        .unwrap_or_default();
+    (most.is_some() || !weights.is_empty()).then_some(Strategy { most, weights })
 }
 
 /// A toleration with an operator or effect that we do not know tolerates nothing.
@@ -262,6 +310,16 @@ fn requirement(requirement: &core::NodeSelectorRequirement, on_name: bool) -> No
     }
 }
 
+/// The longest wait of a group, by either name of the annotation; nonsense is none.
+fn sla(metadata: &ObjectMeta) -> Option<i64> {
+    let annotations = metadata.annotations.as_ref()?;
+    let text = [names::SLA_WAITING_TIME, names::SLA_WAITING_TIME_ALIAS]
+        .iter()
+        .find_map(|&key| annotations.get(key))?;
+    let wait = Duration::parse(text).ok()?.as_millis();
+    (wait > 0).then_some(wait)
+}
+
 impl From<&PodGroup> for PodGroupFacts {
     fn from(group: &PodGroup) -> Self {
         let spec = &group.spec;
@@ -304,6 +362,7 @@ impl From<&PodGroup> for PodGroupFacts {
                 succeeded: count(status.succeeded),
                 failed: count(status.failed),
             }),
+            sla_ms: sla(&group.metadata),
             unsupported,
         }
     }
@@ -328,8 +387,27 @@ impl From<&Queue> for QueueFacts {
                 let weights = annotation(&queue.metadata, names::HIERARCHY_WEIGHTS).unwrap_or_default();
                 (Arc::from(path), Arc::from(weights))
             }),
+            node_groups: spec.affinity.as_ref().map(node_groups),
         }
     }
+}
+
+fn node_groups(affinity: &basalt_api::queue::Affinity) -> NodeGroups {
+    let names = |names: &[String]| names.iter().map(|name| Arc::from(name.as_str())).collect();
+    let (mut groups, wanted, avoided) = (
+        NodeGroups::default(),
+        &affinity.node_group_affinity,
+        &affinity.node_group_anti_affinity,
+    );
+    if let Some(wanted) = wanted {
+        groups.required = names(&wanted.required_during_scheduling_ignored_during_execution);
+        groups.preferred = names(&wanted.preferred_during_scheduling_ignored_during_execution);
+    }
+    if let Some(avoided) = avoided {
+        groups.anti_required = names(&avoided.required_during_scheduling_ignored_during_execution);
+        groups.anti_preferred = names(&avoided.preferred_during_scheduling_ignored_during_execution);
+    }
+    groups
 }
 
 impl From<&PriorityClass> for PriorityClassFacts {

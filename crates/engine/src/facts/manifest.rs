@@ -1,7 +1,9 @@
 //! Facts from manifests: objects as they are written in files.
 
 use basalt_api::{PodGroup, Queue, slim};
+use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::api::storage::v1::StorageClass;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -46,6 +48,10 @@ impl Event {
             ("scheduling.volcano.sh", "PodGroup") => Event::PodGroup((&parse::<PodGroup>(object)?).into()),
             ("scheduling.volcano.sh", "Queue") => Event::Queue((&parse::<Queue>(object)?).into()),
             ("scheduling.k8s.io", "PriorityClass") => Event::PriorityClass((&parse::<PriorityClass>(object)?).into()),
+            ("", "Namespace") => Event::Namespace((&parse::<core::Namespace>(object)?).into()),
+            ("", "PersistentVolumeClaim") => Event::Claim((&parse::<core::PersistentVolumeClaim>(object)?).into()),
+            ("", "PersistentVolume") => Event::Volume((&parse::<core::PersistentVolume>(object)?).into()),
+            ("storage.k8s.io", "StorageClass") => Event::Storage((&parse::<StorageClass>(object)?).into()),
             _ => return Ok(None),
         };
         if text("/metadata/name").is_empty() {

@@ -1,8 +1,8 @@
 //! `binpack`: fuller nodes first.
 
-use super::{Hook, Plugin};
+use super::{Hook, Plugin, Shape};
 use crate::conf::PluginConf;
-use crate::model::{ClassId, Id, NodeId};
+use crate::model::{Id, NodeId};
 use crate::resources::{CPU, DimId, MEMORY};
 use crate::session::State;
 
@@ -51,10 +51,10 @@ impl Plugin for Binpack {
         );
     }
 
-    fn score(&self, state: &State, class: ClassId, node: NodeId) -> f64 {
+    fn score(&self, state: &State, shape: Shape, node: NodeId) -> f64 {
         let allocatable = &state.model.nodes[node].allocatable;
         let (mut sum, mut weights) = (0.0, 0.0);
-        for (dim, request) in state.model.classes.request(class).iter() {
+        for (dim, request) in state.model.classes.request(shape.class).iter() {
             let Some(&(_, weight)) = self.dims.iter().find(|&&(known, _)| known == dim) else {
                 continue;
             };

@@ -1,12 +1,14 @@
 //! The table of hooks: which plugins answer which question, and how their answers become one.
 
+mod places;
+
 use std::cmp::Ordering;
 
 use basalt_api::reason::Code;
 
-use super::{Blocker, Claim, Plugin, QueueReport, Refusal, TooFew, Vote, build};
+use super::{Claim, Plugin, QueueReport, Refusal, TooFew, Vote, build};
 use crate::conf::Conf;
-use crate::model::{ClassId, JobId, NodeId, QueueId, TaskId};
+use crate::model::{JobId, QueueId, TaskId};
 use crate::session::State;
 
 /// A question that plugins can answer.
@@ -84,6 +86,8 @@ pub struct Hooks {
     plugins: Vec<Box<dyn Plugin>>,
     /// By hook: (tier, plugin).
     table: [Vec<(usize, usize)>; HOOKS],
+    /// Some plugin has rules about nodes that depend on the queue.
+    zoned: bool,
 }
 
 impl Hooks {
@@ -93,6 +97,7 @@ impl Hooks {
         let mut hooks = Hooks {
             plugins: Vec::new(),
             table: Default::default(),
+            zoned: false,
         };
         for (tier, plugins) in conf.tiers.iter().enumerate() {
             for plugin_conf in plugins {
@@ -103,6 +108,7 @@ impl Hooks {
                         hooks.table[hook as usize].push((tier, index));
                     }
                 }
+                hooks.zoned |= plugin.has_zones();
                 hooks.plugins.push(plugin);
             }
         }
@@ -313,18 +319,5 @@ impl Hooks {
     pub fn queue_report(&self, state: &State, queue: QueueId) -> Option<QueueReport> {
         self.answers(Hook::QueueReport)
             .find_map(|(_, plugin)| plugin.queue_report(state, queue))
-    }
-
-    /// Why a node does not admit a class: the first objection.
-    pub fn blocker(&self, state: &State, class: ClassId, node: NodeId) -> Option<Blocker> {
-        self.answers(Hook::Predicate)
-            .find_map(|(_, plugin)| plugin.blocker(state, class, node))
-    }
-
-    /// The sum of all scores.
-    pub fn score(&self, state: &State, class: ClassId, node: NodeId) -> f64 {
-        self.answers(Hook::NodeOrder)
-            .map(|(_, plugin)| plugin.score(state, class, node))
-            .sum()
     }
 }

@@ -5,6 +5,7 @@ mod groups;
 mod nodes;
 mod pods;
 mod queues;
+mod ties;
 
 use super::State;
 use crate::facts::Event;
@@ -23,6 +24,14 @@ impl State {
             Event::QueueGone { name, uid } => self.queue_gone(name, uid.as_deref()),
             Event::PriorityClass(facts) => self.upsert_priority(facts),
             Event::PriorityClassGone { name, uid } => self.priority_gone(name, uid.as_deref()),
+            Event::Namespace(facts) => self.upsert_namespace(facts),
+            Event::NamespaceGone { name, uid } => self.namespace_gone(name, uid.as_deref()),
+            Event::Claim(facts) => self.upsert_claim(facts),
+            Event::ClaimGone { key, uid } => self.claim_gone(key, uid.as_deref()),
+            Event::Volume(facts) => self.upsert_volume(facts),
+            Event::VolumeGone { name, uid } => self.volume_gone(name, uid.as_deref()),
+            Event::Storage(facts) => self.upsert_storage(facts),
+            Event::StorageGone { name, uid } => self.storage_gone(name, uid.as_deref()),
         }
     }
 }

@@ -5,11 +5,14 @@ use proptest::prelude::*;
 use super::{Checkpoint, State};
 use crate::candidates::Candidates;
 use crate::conf::Conf;
-use crate::facts::{Event, Phase, PodPhase};
+use crate::facts::{
+    Constraints, Event, HostPort, NodeOperator, NodeRequirement, Phase, PodFacts, PodPhase, PodSelector, PodTerm,
+    Spread, Ties,
+};
 use crate::generate::Workload;
 use crate::ledger::{Ledger, Status};
-use crate::model::{ClassId, Id, JobId, NodeId, TaskId};
-use crate::plugin::Hooks;
+use crate::model::{Id, JobId, NodeId, TaskId};
+use crate::plugin::{Fit, Hooks, Shape};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -41,6 +44,57 @@ const STATUSES: [Status; 9] = [
     Status::Unknown,
 ];
 
+const TASKS: usize = 60;
+
+fn selector(app: usize) -> PodSelector {
+    PodSelector {
+        namespaces: vec!["bench".into()],
+        namespace_labels: None,
+        labels: Some(vec![NodeRequirement {
+            key: "app".into(),
+            on_name: false,
+            operator: NodeOperator::In,
+            values: vec![app.to_string().into()],
+        }]),
+    }
+}
+
+/// Ties of many kinds, by the number of the pod.
+fn tie(pod: &mut PodFacts, at: usize) {
+    let term = |app: usize, topology: &str| PodTerm {
+        pods: selector(app),
+        topology: topology.into(),
+    };
+    let mut ties = Ties::default();
+    match at % 9 {
+        0 => ties.near.push(term(at % 3, "zone")),
+        1 => ties.apart.push(term(at % 3, "host")),
+        2 => ties.wishes.push((50, term(at % 3, "zone"))),
+        3 => ties.wishes.push((-20, term(at % 3, "host"))),
+        4 | 5 => ties.spread.push(Spread {
+            term: term(at % 3, "zone"),
+            max_skew: 1,
+            hard: at % 9 == 4,
+            honors_affinity: true,
+            ..Spread::default()
+        }),
+        6 => {
+            pod.constraints = Constraints {
+                ports: vec![HostPort {
+                    port: 80,
+                    protocol: "TCP".into(),
+                    address: "".into(),
+                }],
+                ..Constraints::default()
+            }
+            .into();
+        }
+        _ => {}
+    }
+    pod.ties = ties.into();
+    pod.labels = [("app".into(), (at % 4).to_string().into())].into();
+}
+
 /// Six gangs of ten pods in three shapes and two queues; some pods run on nodes already, one of which is unknown.
 fn state() -> State {
     let mut state = State::default();
@@ -53,11 +107,16 @@ fn state() -> State {
         depth: 3,
     };
     for (at, mut event) in workload.events().enumerate() {
-        if let Event::Pod(pod) = &mut event
-            && at % 4 == 0
-        {
-            pod.node = Some(format!("node-{}", at % 7).into());
-            pod.phase = PodPhase::Running;
+        if let Event::Pod(pod) = &mut event {
+            tie(pod, at);
+            if at % 4 == 0 {
+                pod.node = Some(format!("node-{}", at % 7).into());
+                pod.phase = PodPhase::Running;
+            }
+        }
+        if let Event::Node(node) = &mut event {
+            node.labels.insert("host".into(), node.name.clone());
+            node.labels.insert("zone".into(), format!("zone-{}", at % 2).into());
         }
         state.apply(&event, &|_| true);
     }
@@ -69,29 +128,32 @@ fn phases(state: &State) -> Vec<Phase> {
     state.model.jobs.ids().map(|job| state.model.jobs[job].phase).collect()
 }
 
-/// The best node, by looking at all of them.
-fn best_by_scan(state: &State, hooks: &Hooks, class: ClassId) -> Option<NodeId> {
-    let request = state.model.classes.request(class);
-    let mut best: Option<(bool, f64, NodeId)> = None;
+/// The best node, by looking at each of them, and then comparing those that are left.
+fn best_by_scan(state: &State, hooks: &Hooks, task: TaskId) -> Option<NodeId> {
+    let request = state.model.classes.request(state.model.tasks[task].class);
+    let mut sites: Vec<(Fit, NodeId)> = Vec::new();
     for &node in state.nodes_in_order() {
-        if !state.ledger.future().fits(node.index(), request) || hooks.blocker(state, class, node).is_some() {
-            continue;
-        }
-        let entry = (
-            state.ledger.idle().fits(node.index(), request),
-            hooks.score(state, class, node),
-            node,
-        );
-        if best.is_none_or(|best| (entry.0, entry.1) > (best.0, best.1)) {
-            best = Some(entry);
+        if let Ok(fit) = hooks.admits(state, task, node)
+            && state.ledger.future().fits(node.index(), request)
+        {
+            let idle = state.ledger.idle().fits(node.index(), request);
+            sites.push((if idle { fit } else { Fit::Future }, node));
         }
     }
-    best.map(|(_, _, node)| node)
+    let best = sites.iter().map(|&(fit, _)| fit).max()?;
+    let nodes: Vec<NodeId> = sites.iter().filter(|site| site.0 == best).map(|site| site.1).collect();
+    let scores = hooks.scores(state, task, &nodes);
+    let top = scores.iter().copied().fold(f64::MIN, f64::max);
+    nodes
+        .into_iter()
+        .zip(scores)
+        .find(|&(_, score)| score >= top)
+        .map(|(node, _)| node)
 }
 
 /// How many pods fit, by taking them away one by one.
-fn slots_by_trying(state: &State, class: ClassId) -> u64 {
-    let request = state.model.classes.request(class);
+fn slots_by_trying(state: &State, shape: Shape) -> u64 {
+    let request = state.model.classes.request(shape.class);
     let mut future = state.ledger.future().clone();
     let mut slots = 0;
     for &node in state.nodes_in_order() {
@@ -142,10 +204,11 @@ proptest! {
                 }
                 step => apply(&mut state, step),
             }
-            for class in (0..state.model.classes.slots()).map(ClassId::from_index) {
-                let best = candidates.best(&state, &hooks, class).map(|(node, _)| node);
-                prop_assert_eq!(best, best_by_scan(&state, &hooks, class));
-                prop_assert_eq!(candidates.slots(&state, &hooks, class), slots_by_trying(&state, class));
+            for task in (0..TASKS).step_by(7).map(TaskId::from_index) {
+                let best = candidates.best(&state, &hooks, task).map(|(node, _)| node);
+                prop_assert_eq!(best, best_by_scan(&state, &hooks, task), "of {:?}", state.model.tasks[task]);
+                let shape = hooks.shape(&state, task);
+                prop_assert_eq!(candidates.slots(&state, &hooks, shape), slots_by_trying(&state, shape));
             }
         }
     }

@@ -354,6 +354,7 @@ impl<'a> Words<'a> {
             taints: taints.collect(),
             unschedulable: self.flag("cordoned"),
             not_ready: self.flag("not-ready"),
+            ..NodeFacts::default()
         }
     }
 

@@ -201,6 +201,7 @@ fn last_words(heard: &[Event]) -> Vec<Event> {
         Event::PodGroup(group) => format!("group {}", group.key),
         Event::Queue(queue) => format!("queue {}", queue.name),
         Event::PriorityClass(class) => format!("class {}", class.name),
+        other => format!("{other:?}"),
     };
     let mut seen = BTreeSet::new();
     let last: Vec<Event> = heard

@@ -56,6 +56,7 @@ fn a_pod() {
         },
     });
     let expected = json!({
+        "labels": { "volcano.sh/task-spec": "task", "volcano.sh/preemptable": "no" },
         "key": "ns/job-task-3", "uid": "u", "created_ms": 2000, "scheduler": "volcano", "group": "ns/job", "role": "task",
         "preempts": true, "priority": 7, "phase": "Pending", "gated": true,
         "requests": { "cpu": 2500, "memory": 1024, "x.io/gpu": 2 },
@@ -88,9 +89,14 @@ fn a_pod_that_says_little_and_one_that_asks_too_much() {
         "topologySpreadConstraints": [{ "maxSkew": 1, "topologyKey": "k", "whenUnsatisfiable": "DoNotSchedule" }],
     } });
     let seen = facts::<slim::Pod, PodFacts>(much);
+    let term = json!({ "pods": { "namespaces": ["ns"] }, "topology": "k" });
     assert_eq!(
-        seen["constraints"]["unsupported"],
-        json!(["podAffinity", "hostPort", "topologySpreadConstraints"])
+        seen["constraints"],
+        json!({ "ports": [{ "port": 80, "protocol": "TCP" }] })
+    );
+    assert_eq!(
+        seen["ties"],
+        json!({ "near": [term], "spread": [{ "term": term, "max_skew": 1, "min_domains": 1, "hard": true, "honors_affinity": true }] })
     );
     assert_eq!(seen["requests"]["memory"], json!(i64::MAX));
 }

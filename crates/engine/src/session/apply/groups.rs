@@ -48,6 +48,7 @@ impl State {
         changed |= put(&mut job.priority_class, facts.priority_class.clone());
         changed |= put(&mut job.priority, priority);
         changed |= put(&mut job.preemptable, facts.preemptable);
+        changed |= put(&mut job.sla_ms, facts.sla_ms);
         changed |= put(&mut job.unsupported, facts.unsupported.clone());
         if changed {
             self.mark(id);

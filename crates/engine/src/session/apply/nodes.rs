@@ -1,5 +1,6 @@
 //! Nodes come, change and go.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::is_meant;
@@ -27,12 +28,14 @@ impl State {
             && node.allocatable == allocatable
             && node.labels == facts.labels
             && node.taints == facts.taints
+            && node.images == facts.images
             && (node.unschedulable, node.not_ready) == (facts.unschedulable, facts.not_ready)
         {
             return;
         }
         self.order_stale |= !node.present;
         self.ledger.withdraw(&self.model, id);
+        self.count_taints(id, false);
         let node = &mut self.model.nodes[id];
         node.present = true;
         node.allocatable = allocatable;
@@ -40,6 +43,9 @@ impl State {
         node.taints.clone_from(&facts.taints);
         node.unschedulable = facts.unschedulable;
         node.not_ready = facts.not_ready;
+        self.set_images(id, &facts.images);
+        self.count_taints(id, true);
+        self.locate(id);
         self.ledger.offer(&self.model, id);
         self.ease();
     }
@@ -51,7 +57,10 @@ impl State {
             return;
         }
         self.ledger.withdraw(&self.model, id);
+        self.count_taints(id, false);
+        self.set_images(id, &BTreeMap::new());
         self.model.nodes[id] = crate::model::Node::default();
+        self.locate(id);
         self.ledger.offer(&self.model, id);
         // A place on a node that is gone is no place.
         let lost: Vec<TaskId> = self

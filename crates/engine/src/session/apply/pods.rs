@@ -61,6 +61,8 @@ impl State {
             .map_or(NodeId::NONE, |name| self.intern_node(name));
         let job = group.map_or(JobId::NONE, |key| self.model.jobs.intern(key));
         let request = self.model.dims.amounts(&facts.requests);
+        let ties = self.acquire_ties(&facts.ties);
+        let tag = self.acquire_tag(&facts.key, &facts.labels);
         let known = &self.model.tasks[id];
         let evicting = known.evicting && !facts.terminating && !ended;
         let nominated = facts.nominated.clone().or_else(|| known.nominated.clone());
@@ -69,6 +71,8 @@ impl State {
             created_ms: facts.created_ms,
             ordinal: ordinal(&facts.key),
             class: self.model.classes.acquire(request, &facts.constraints),
+            tag,
+            ties,
             job,
             in_job: 0,
             priority: facts.priority,
@@ -118,8 +122,9 @@ impl State {
     pub(super) fn replace_task(&mut self, id: TaskId, mut record: Task, status: Status, node: NodeId) {
         let old = &self.model.tasks[id];
         let (old_class, old_job, old_node) = (old.class, old.job, self.ledger.node(id));
+        let (old_tag, old_ties) = (old.tag, old.ties);
         record.in_job = old.in_job;
-        let same = old_class == record.class
+        let same = (old_class, old_tag, old_ties) == (record.class, record.tag, record.ties)
             && old_job == record.job
             && (old.priority, old.role, old.gated, old.preemptable)
                 == (record.priority, record.role, record.gated, record.preemptable)
@@ -130,6 +135,8 @@ impl State {
             && (self.ledger.status(id), old_node) == (status, node);
         if same {
             self.free_class(record.class);
+            self.release_tag(record.tag);
+            self.release_ties(record.ties);
             return;
         }
         let old_status = self.ledger.status(id);
@@ -152,6 +159,8 @@ impl State {
         if old_class.is_some() {
             self.free_class(old_class);
         }
+        self.release_tag(old_tag);
+        self.release_ties(old_ties);
         if old_job != self.model.tasks[id].job {
             self.free_job(old_job);
         }
@@ -205,16 +214,16 @@ impl State {
         if !is_meant(uid, &self.model.tasks[id].uid) {
             return;
         }
-        let (job, class, node) = (
-            self.model.tasks[id].job,
-            self.model.tasks[id].class,
-            self.ledger.node(id),
-        );
+        let record = &self.model.tasks[id];
+        let (job, class, tag, ties) = (record.job, record.class, record.tag, record.ties);
+        let node = self.ledger.node(id);
         self.remove(id);
         self.count_odd(id, false);
         self.leave_job(id);
         self.model.tasks.release(id);
         self.free_class(class);
+        self.release_tag(tag);
+        self.release_ties(ties);
         self.free_job(job);
         self.free_node(node);
         self.ease();

@@ -70,6 +70,10 @@ impl State {
         changed |= put(&mut queue.capability, capability);
         changed |= put(&mut queue.fifo, facts.fifo);
         changed |= put(&mut queue.hierarchy, facts.hierarchy.clone());
+        if put(&mut queue.node_groups, facts.node_groups.clone()) {
+            self.order_stale = true;
+            changed = true;
+        }
         if changed {
             self.ease();
         }
@@ -81,6 +85,7 @@ impl State {
             return;
         }
         self.set_parent(id, ROOT);
+        self.order_stale |= self.model.queues[id].node_groups.is_some();
         let queue = &mut self.model.queues[id];
         let (parent, chain, mentions) = (queue.parent, std::mem::take(&mut queue.chain), queue.mentions);
         *queue = crate::model::Queue {
