@@ -9,12 +9,15 @@ mod conformance;
 mod drf;
 mod gang;
 mod hooks;
+mod nodegroup;
 mod nodeorder;
 mod overcommit;
 mod predicates;
 mod priority;
 mod proportion;
 mod shares;
+mod sla;
+mod strategy;
 
 use std::cmp::Ordering;
 use std::sync::Arc;
