@@ -389,6 +389,9 @@ pub const KNOWN: &[&str] = &[
     "capacity",
     "overcommit",
     "drf",
+    "nodegroup",
+    "resource-strategy-fit",
+    "sla",
 ];
 
 fn build(conf: &PluginConf) -> Option<Box<dyn Plugin>> {
@@ -403,6 +406,9 @@ fn build(conf: &PluginConf) -> Option<Box<dyn Plugin>> {
         "capacity" => Box::new(capacity::Capacity::new(conf)),
         "proportion" => Box::<proportion::Proportion>::default(),
         "binpack" => Box::new(binpack::Binpack::new(conf)),
+        "nodegroup" => Box::new(nodegroup::NodeGroup::new(conf)),
+        "resource-strategy-fit" => Box::new(strategy::StrategyFit::new(conf)),
+        "sla" => Box::new(sla::Sla::new(conf)),
         _ => return None,
     })
 }

@@ -117,14 +117,11 @@ impl StrategyFit {
             stem.is_some_and(|stem| name.starts_with(stem))
         };
         let patterns = || self.rules.keys().filter(fits).max_by_key(|pattern| pattern.len());
-        self.rules
-            .get(name)
-            .or_else(|| self.rules.get(patterns()?))
-            .copied()
+        self.rules.get(name).or_else(|| self.rules.get(patterns()?)).copied()
     }
 
     /// What the pod's own annotations make of a rule.
-    fn own_rule(&self, own: &Strategy, name: &Arc<str>, configured: Option<Rule>) -> Option<Rule> {
+    fn own_rule(own: &Strategy, name: &Arc<str>, configured: Option<Rule>) -> Option<Rule> {
         let weight = if own.weights.is_empty() {
             configured?.weight
         } else {
@@ -208,7 +205,7 @@ impl Plugin for StrategyFit {
         for (dim, request) in state.model.classes.request(shape.class).iter() {
             let configured = self.by_dim.get(usize::from(dim.0)).copied().flatten();
             let rule = match own {
-                Some(own) => self.own_rule(own, state.model.dims.name(dim), configured),
+                Some(own) => Self::own_rule(own, state.model.dims.name(dim), configured),
                 None => configured,
             };
             let Some(rule) = rule else { continue };

@@ -61,6 +61,7 @@ impl State {
             .map_or(NodeId::NONE, |name| self.intern_node(name));
         let job = group.map_or(JobId::NONE, |key| self.model.jobs.intern(key));
         let request = self.model.dims.amounts(&facts.requests);
+        self.ledger.grow(&self.model);
         let ties = self.acquire_ties(&facts.ties);
         let tag = self.acquire_tag(&facts.key, &facts.labels);
         let known = &self.model.tasks[id];
