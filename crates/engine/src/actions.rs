@@ -2,6 +2,7 @@
 
 mod allocate;
 mod backfill;
+mod borrow;
 mod close;
 mod enqueue;
 mod fifo;

@@ -306,6 +306,10 @@ pub trait Plugin: Send + Sync {
     fn queue_refuses(&self, _state: &State, _queue: QueueId, _task: TaskId) -> Option<Refusal> {
         None
     }
+    /// Why the queue may not have this pod placed beyond its due, on room that is idle.
+    fn loan_refused(&self, _state: &State, _queue: QueueId, _task: TaskId) -> Option<Refusal> {
+        None
+    }
     /// Whether others may have to give way so that the queue gets these pods placed.
     fn preemptive(&self, _state: &State, _queue: QueueId, _tasks: &[TaskId]) -> bool {
         true

@@ -37,6 +37,7 @@ impl Cycle<'_> {
         let mut sheets: FxHashMap<JobId, Worksheet> = FxHashMap::default();
         while let Some(queue) = self.next_queue(&mut line) {
             if self.hooks.overused(self.state, queue) {
+                self.note_enough(&mut line, queue);
                 continue;
             }
             let Some(job) = self.next_job(&mut line, queue) else {

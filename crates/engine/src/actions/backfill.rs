@@ -1,4 +1,5 @@
-//! `backfill`: pods that ask for nothing go wherever there is a place.
+//! `backfill`: pods that ask for nothing go wherever there is a place; then, where queues share by weight, what nobody
+//! else can use is lent.
 
 use smallvec::SmallVec;
 
@@ -16,6 +17,7 @@ impl Cycle<'_> {
                 self.backfill_job(job);
             }
         }
+        self.borrow();
     }
 
     /// Places what it can. A gang that would stay below its minimum gets nothing.

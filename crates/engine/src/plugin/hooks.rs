@@ -53,9 +53,11 @@ pub enum Hook {
     Predicate,
     /// How good a node is for a class of pods.
     NodeOrder,
+    /// Whether a queue may borrow what is idle, beyond its due.
+    Loan,
 }
 
-const HOOKS: usize = 19;
+const HOOKS: usize = 20;
 
 impl Hook {
     /// The configuration's key that switches it; none: it cannot be switched off.
@@ -70,7 +72,7 @@ impl Hook {
             Hook::JobPipelined => "enableJobPipelined",
             Hook::JobStarving => "enableJobStarving",
             Hook::Overused => "enabledOverused",
-            Hook::Allocatable => "enabledAllocatable",
+            Hook::Allocatable | Hook::Loan => "enabledAllocatable",
             Hook::Preemptive => "enablePreemptive",
             Hook::Preemptable => "enablePreemptable",
             Hook::Reclaimable => "enableReclaimable",
@@ -273,6 +275,17 @@ impl Hooks {
     pub fn queue_refuses(&self, state: &State, queue: QueueId, task: TaskId) -> Option<Refusal> {
         self.answers(Hook::Allocatable)
             .find_map(|(_, plugin)| plugin.queue_refuses(state, queue, task))
+    }
+
+    /// Whether what is idle can be lent to queues that have their due.
+    pub fn lends(&self) -> bool {
+        !self.table[Hook::Loan as usize].is_empty()
+    }
+
+    /// Why a queue may not borrow idle room for the pod: the first objection.
+    pub fn loan_refused(&self, state: &State, queue: QueueId, task: TaskId) -> Option<Refusal> {
+        self.answers(Hook::Loan)
+            .find_map(|(_, plugin)| plugin.loan_refused(state, queue, task))
     }
 
     /// All must agree that others may have to give way.

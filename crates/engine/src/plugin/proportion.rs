@@ -66,6 +66,7 @@ impl Plugin for Proportion {
             Hook::QueueOrder,
             Hook::Overused,
             Hook::Allocatable,
+            Hook::Loan,
             Hook::Preemptive,
             Hook::Reclaimable,
             Hook::Evictable,
@@ -103,6 +104,12 @@ impl Plugin for Proportion {
             Some(excess) => excess.refusal(flat_code(state, queue, excess), queue),
             None => due.refusal(Code::QueueOverDeserved, queue),
         })
+    }
+
+    fn loan_refused(&self, state: &State, queue: QueueId, task: TaskId) -> Option<Refusal> {
+        let more = state.model.classes.request(state.model.tasks[task].class);
+        let excess = excess(state, &self.shares.limit, queue, more)?;
+        Some(excess.refusal(flat_code(state, queue, excess), queue))
     }
 
     fn preemptive(&self, state: &State, queue: QueueId, tasks: &[TaskId]) -> bool {

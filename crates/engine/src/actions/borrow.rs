@@ -1,0 +1,206 @@
+//! The second half of `backfill`, where queues share by weight: what is idle and nobody else can use goes to queues
+//! beyond their due, so that nothing lies idle only because everybody's due is too small for everybody's job.
+
+use basalt_api::reason::Code;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::{Attempt, Cycle, Decision};
+use crate::candidates::Fit;
+use crate::facts::Phase;
+use crate::ledger::Status;
+use crate::model::{Id, JobId, NodeId, QueueId, TaskId};
+use crate::plugin::Refusal;
+use crate::resources::{Amounts, DimId, PODS};
+
+/// What may be given away.
+struct Spare {
+    /// Idle on nodes that take pods, when this began; by dimension.
+    idle: Vec<i64>,
+    /// Idle in the whole cluster, when this began.
+    cluster_idle: Vec<i64>,
+    /// By queue: the minimums of its waiting jobs that it is due and can still have.
+    kept: FxHashMap<QueueId, Vec<i64>>,
+    /// The sum of these.
+    kept_in_all: Vec<i64>,
+}
+
+impl Cycle<'_> {
+    /// Gives jobs that were refused for their queue's due alone what nobody else can use. Whole gangs, on what is idle
+    /// now; never beyond a queue's limit, never at the cost of others' guarantees or waiting minimums.
+    pub(super) fn borrow(&mut self) {
+        if !self.hooks.lends() {
+            return;
+        }
+        let mut line =
+            self.line(|job| self.is_over_due(job) && self.is_active(job) && !self.beneficiaries.contains(&job));
+        if line.jobs.is_empty() {
+            return;
+        }
+        let spare = self.spare_room();
+        while let Some(queue) = self.next_queue(&mut line) {
+            let Some(job) = self.next_job(&mut line, queue) else {
+                continue;
+            };
+            if self.borrow_for(job, &spare) {
+                self.requeue_job(&mut line, queue, job);
+            }
+            self.requeue(&mut line, queue);
+        }
+    }
+
+    fn is_over_due(&self, job: JobId) -> bool {
+        let refusal = self.attempts.get(&job).and_then(|attempt| attempt.refusal.as_ref());
+        refusal.is_some_and(|refusal| refusal.code == Code::QueueOverDeserved)
+    }
+
+    /// One turn: up to the job's minimum or, from there, one pod more. True: it got something.
+    fn borrow_for(&mut self, job: JobId, spare: &Spare) -> bool {
+        let checkpoint = self.state.checkpoint();
+        let queue = self.state.model.jobs[job].queue;
+        let mut attempt = Attempt::default();
+        let mut placed: SmallVec<[TaskId; 4]> = SmallVec::new();
+        for task in self.pending(job, false) {
+            if let Some(refusal) = self.loan_refused(spare, queue, task) {
+                attempt.refusal = Some(refusal);
+                break;
+            }
+            match self.place(task) {
+                Some(Fit::Idle) => placed.push(task),
+                Some(Fit::Future) => {
+                    self.state.set(task, Status::Pending, NodeId::NONE);
+                    continue;
+                }
+                None => self.note_failure(&mut attempt, self.state.model.tasks[task].class),
+            }
+            if self.hooks.job_ready(self.state, job) {
+                break;
+            }
+        }
+        attempt.placed = self.state.ledger.counts(job).ready();
+        let served = !placed.is_empty() && self.hooks.job_ready(self.state, job);
+        if served {
+            self.attempts.remove(&job);
+            self.decisions.push(Decision {
+                job,
+                placed,
+                evicted: Vec::new(),
+            });
+        } else {
+            self.state.rollback(checkpoint);
+            if attempt.refusal.is_some() || !attempt.failed.is_empty() {
+                self.attempts.insert(job, attempt);
+            }
+        }
+        served
+    }
+
+    /// Why a queue may not have a pod placed on what others leave.
+    fn loan_refused(&self, spare: &Spare, queue: QueueId, task: TaskId) -> Option<Refusal> {
+        if let Some(refusal) = self.hooks.loan_refused(self.state, queue, task) {
+            return Some(refusal);
+        }
+        let request = self.state.model.classes.request(self.state.model.tasks[task].class);
+        let short = request.iter().filter(|&(dim, _)| dim != PODS).find_map(|(dim, need)| {
+            let at = dim.index();
+            let own = spare.kept.get(&queue).map_or(0, |kept| kept[at]);
+            let taken = spare.cluster_idle[at] - self.state.ledger.cluster_idle(dim);
+            let have = spare.idle[at] - taken - (spare.kept_in_all[at] - own);
+            (need > have).then_some((dim, need, have.max(0)))
+        });
+        short.map(|(dim, need, have)| Refusal {
+            code: Code::ReservedForOthers,
+            queue,
+            dim: Some(dim),
+            need,
+            have,
+        })
+    }
+
+    fn spare_room(&self) -> Spare {
+        let (model, ledger) = (&self.state.model, &self.state.ledger);
+        let dims: Vec<DimId> = (0..model.dims.count()).map(|dim| DimId(dim as u16)).collect();
+        let takes = |node: &NodeId| !model.nodes[*node].unschedulable && !model.nodes[*node].not_ready;
+        let mut spare = Spare {
+            idle: vec![0; dims.len()],
+            cluster_idle: dims.iter().map(|&dim| ledger.cluster_idle(dim)).collect(),
+            kept: FxHashMap::default(),
+            kept_in_all: vec![0; dims.len()],
+        };
+        for &node in self.state.nodes_in_order().iter().filter(|node| takes(node)) {
+            for (idle, &dim) in spare.idle.iter_mut().zip(&dims) {
+                *idle += ledger.idle_of(node, dim).max(0);
+            }
+        }
+        self.keep_minimums(&mut spare);
+        spare
+    }
+
+    /// Keeps what waiting jobs need that fit whole into what their queue is still due; of a queue no more than that.
+    fn keep_minimums(&self, spare: &mut Spare) {
+        let mut unmet: FxHashMap<QueueId, Amounts> = FxHashMap::default();
+        for &job in &self.state.unsettled {
+            let need = self.minimum_missing(job);
+            if need.is_best_effort() {
+                continue;
+            }
+            let queue = self.state.model.jobs[job].queue;
+            let unmet = unmet.entry(queue).or_insert_with(|| self.unmet_due(queue));
+            let fits = |(dim, need): (DimId, i64)| dim == PODS || need <= unmet.get(dim).unwrap_or(0);
+            if need.iter().all(fits) {
+                let none = || vec![0; spare.idle.len()];
+                let kept = spare.kept.entry(queue).or_insert_with(none);
+                for (dim, need) in need.iter().filter(|&(dim, _)| dim != PODS) {
+                    let kept = &mut kept[dim.index()];
+                    *kept = (*kept + need).min(unmet.get(dim).unwrap_or(0));
+                }
+            }
+        }
+        for kept in spare.kept.values() {
+            for (sum, kept) in spare.kept_in_all.iter_mut().zip(kept) {
+                *sum += kept;
+            }
+        }
+    }
+
+    /// What a queue is due and does not have.
+    fn unmet_due(&self, queue: QueueId) -> Amounts {
+        let due = self.hooks.queue_report(self.state, queue).unwrap_or_default().deserved;
+        let has = |dim| self.state.ledger.queue_allocated().get(queue.index(), dim);
+        Amounts::from_pairs(due.iter().map(|(dim, due)| (dim, (due - has(dim)).max(0))))
+    }
+
+    /// What a job that is let in lacks to its minimum.
+    fn minimum_missing(&self, job: JobId) -> Amounts {
+        let record = &self.state.model.jobs[job];
+        let lacks = if record.present { self.still_lacks(job) } else { 0 };
+        let served = record.unsupported.is_empty() && !matches!(record.phase, Phase::Pending | Phase::Completed);
+        if lacks == 0 || !served {
+            return Amounts::default();
+        }
+        if let Some(declared) = &record.min_resources {
+            let has = self.state.ledger.job_allocated();
+            let rest = |(dim, wanted): (DimId, i64)| (dim, (wanted - has.get(job.index(), dim)).max(0));
+            return Amounts::from_pairs(declared.iter().map(rest));
+        }
+        let tasks = self.pending(job, false);
+        let request = |&task: &TaskId| {
+            self.state
+                .model
+                .classes
+                .request(self.state.model.tasks[task].class)
+                .iter()
+        };
+        Amounts::from_pairs(tasks.iter().take(lacks as usize).flat_map(request))
+    }
+
+    /// Says why the rest of a queue in line gets nothing: it has had enough.
+    pub(super) fn note_enough(&mut self, line: &mut super::Line, queue: QueueId) {
+        while let Some(job) = self.next_job(line, queue) {
+            let task = self.pending(job, false).first().copied();
+            let refusal = task.and_then(|task| self.hooks.queue_refuses(self.state, queue, task));
+            let refusal = refusal.unwrap_or_else(|| Refusal::of(Code::QueueOverDeserved, queue));
+            self.attempts.entry(job).or_default().refusal.get_or_insert(refusal);
+        }
+    }
+}
