@@ -6,6 +6,7 @@
 mod constraints;
 mod convert;
 mod manifest;
+mod quotas;
 mod ties;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,8 @@ pub use basalt_api::slim::PodPhase;
 pub use self::constraints::{Constraints, NodeOperator, NodeRequirement, NodeTerm, Taint, TaintEffect, Toleration};
 pub use self::convert::{amount, quantity, resources, spec_hash};
 pub use self::manifest::ManifestError;
+pub use self::quotas::QuotaFacts;
+pub(crate) use self::quotas::{is_quota_name, quota_name};
 pub use self::ties::{
     ClaimFacts, HostPort, Labels, NamespaceFacts, NodeGroups, PodSelector, PodTerm, Spread, StorageFacts, Strategy,
     Ties, VolumeFacts,
@@ -71,6 +74,15 @@ pub enum Event {
         /// Its name.
         name: Arc<str>,
         /// If given, only a class with this uid is meant.
+        uid: Option<Arc<str>>,
+    },
+    /// A namespace's quota exists, or changed.
+    Quota(QuotaFacts),
+    /// A quota is gone.
+    QuotaGone {
+        /// `namespace/name`.
+        key: Arc<str>,
+        /// If given, only a quota with this uid is meant.
         uid: Option<Arc<str>>,
     },
     /// A namespace exists, or changed.

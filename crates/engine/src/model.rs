@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 pub use self::class::{Class, ClassKey, Classes};
 pub use self::places::{Bonds, Hold, Image, Mark, MarkKey, NOTHING, Numbers, Places, Tag, Topology, tag_text};
 pub use self::shared::Shared;
-pub use self::table::{ClassId, Id, JobId, NodeId, QueueId, Table, TaskId};
+pub use self::table::{ClassId, Id, JobId, NamespaceId, NodeId, QueueId, Table, TaskId};
 use crate::facts::{NodeGroups, Phase, PriorityClassFacts, Taint, Tally};
 use crate::ledger::Status;
 use crate::resources::{Amounts, Dims};
@@ -38,6 +38,10 @@ pub struct Model {
     pub queues: Table<QueueId, Queue>,
     /// Pod shapes.
     pub classes: Classes,
+    /// Namespaces that have groups.
+    pub namespaces: Table<NamespaceId, ()>,
+    /// Quotas of namespaces, by `namespace/name`.
+    pub quotas: BTreeMap<Arc<str>, Quota>,
     /// Priority classes, by name.
     pub priorities: BTreeMap<Arc<str>, PriorityClassFacts>,
     /// Who is near whom, and volumes.
@@ -162,8 +166,12 @@ pub struct Job {
     pub min_member: u32,
     /// Roles, in the order in which they were first mentioned.
     pub roles: SmallVec<[Role; 1]>,
+    /// Its namespace.
+    pub namespace: NamespaceId,
     /// What the minimum needs, if declared.
     pub min_resources: Option<Amounts>,
+    /// All that quotas count of it, where that is more.
+    pub quota_asks: Option<Box<Amounts>>,
     /// Its priority class.
     pub priority_class: Arc<str>,
     /// Its priority.
@@ -208,7 +216,9 @@ impl Default for Job {
             queue: QueueId::NONE,
             min_member: 0,
             roles: SmallVec::new(),
+            namespace: NamespaceId::NONE,
             min_resources: None,
+            quota_asks: None,
             priority_class: Arc::from(""),
             priority: 0,
             preemptable: None,
@@ -272,7 +282,26 @@ pub struct Queue {
     pub mentions: u32,
 }
 
+/// A namespace's quota.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Quota {
+    /// The quota's uid.
+    pub uid: Arc<str>,
+    /// What the namespace may use.
+    pub hard: Amounts,
+    /// What its objects use already.
+    pub used: Amounts,
+}
+
 impl Model {
+    /// The quotas of a namespace.
+    pub fn quotas_of<'a>(&'a self, namespace: &str) -> impl Iterator<Item = &'a Quota> + use<'a> {
+        let prefix = format!("{namespace}/");
+        let from = self.quotas.range(Arc::from(prefix.as_str())..);
+        from.take_while(move |(key, _)| key.starts_with(&prefix))
+            .map(|(_, quota)| quota)
+    }
+
     /// The priority of a group with this class name.
     pub fn priority_of(&self, class: &str) -> i32 {
         if let Some(class) = self.priorities.get(class) {

@@ -15,6 +15,7 @@ mod overcommit;
 mod predicates;
 mod priority;
 mod proportion;
+mod resourcequota;
 mod shares;
 mod sla;
 mod strategy;
@@ -392,6 +393,7 @@ pub const KNOWN: &[&str] = &[
     "proportion",
     "capacity",
     "overcommit",
+    "resourcequota",
     "drf",
     "nodegroup",
     "resource-strategy-fit",
@@ -406,6 +408,7 @@ fn build(conf: &PluginConf) -> Option<Box<dyn Plugin>> {
         "predicates" => Box::new(predicates::Predicates::new(conf)),
         "nodeorder" => Box::new(nodeorder::NodeOrder::new(conf)),
         "drf" => Box::new(drf::Drf::new(conf)),
+        "resourcequota" => Box::new(resourcequota::ResourceQuota),
         "overcommit" => Box::new(overcommit::Overcommit::new(conf)),
         "capacity" => Box::new(capacity::Capacity::new(conf)),
         "proportion" => Box::<proportion::Proportion>::default(),

@@ -6,11 +6,10 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::{Attempt, Cycle, Decision};
-use crate::candidates::Fit;
 use crate::facts::Phase;
 use crate::ledger::Status;
 use crate::model::{Id, JobId, NodeId, QueueId, TaskId};
-use crate::plugin::Refusal;
+use crate::plugin::{Fit, Refusal};
 use crate::resources::{Amounts, DimId, PODS};
 
 /// What may be given away.
@@ -71,7 +70,7 @@ impl Cycle<'_> {
                     self.state.set(task, Status::Pending, NodeId::NONE);
                     continue;
                 }
-                None => self.note_failure(&mut attempt, self.state.model.tasks[task].class),
+                None => self.note_failure(&mut attempt, task),
             }
             if self.hooks.job_ready(self.state, job) {
                 break;

@@ -23,7 +23,7 @@ use super::{
 /// A quantity in the engine's units: milli for cpu, whole units for the rest, rounded up. What is too large to count
 /// is the largest amount.
 pub fn amount(name: &str, quantity: Quantity) -> i64 {
-    let exact = if name == "cpu" {
+    let exact = if matches!(name, "cpu" | "requests.cpu" | "limits.cpu") {
         quantity.milli()
     } else {
         quantity.units()
@@ -34,7 +34,7 @@ pub fn amount(name: &str, quantity: Quantity) -> i64 {
 /// The reverse of [`amount`].
 pub fn quantity(name: &str, amount: i64) -> Quantity {
     match name {
-        "cpu" => Quantity::from_milli(amount),
+        "cpu" | "limits.cpu" => Quantity::from_milli(amount),
         "memory" | "ephemeral-storage" => Quantity::from_units(amount, Format::BinarySi),
         _ => Quantity::from_units(amount, Format::DecimalSi),
     }

@@ -48,6 +48,7 @@ impl Event {
             ("scheduling.volcano.sh", "PodGroup") => Event::PodGroup((&parse::<PodGroup>(object)?).into()),
             ("scheduling.volcano.sh", "Queue") => Event::Queue((&parse::<Queue>(object)?).into()),
             ("scheduling.k8s.io", "PriorityClass") => Event::PriorityClass((&parse::<PriorityClass>(object)?).into()),
+            ("", "ResourceQuota") => Event::Quota((&parse::<core::ResourceQuota>(object)?).into()),
             ("", "Namespace") => Event::Namespace((&parse::<core::Namespace>(object)?).into()),
             ("", "PersistentVolumeClaim") => Event::Claim((&parse::<core::PersistentVolumeClaim>(object)?).into()),
             ("", "PersistentVolume") => Event::Volume((&parse::<core::PersistentVolume>(object)?).into()),

@@ -19,6 +19,8 @@ pub(crate) enum Kind {
     Elastic,
     /// Declared by a job that has no pods yet.
     Expected,
+    /// Promised to a job that is let in and has no pods yet: its namespace will use it.
+    Promised,
 }
 
 /// One amount of one kind.
@@ -40,6 +42,8 @@ pub(super) struct ClaimBook {
     pub(super) inqueue: Columns,
     pub(super) elastic: Columns,
     pub(super) expected: Columns,
+    /// By namespace.
+    pub(super) promised: Columns,
 }
 
 impl ClaimBook {
@@ -49,6 +53,7 @@ impl ClaimBook {
         self.inqueue.reserve(queues, dims);
         self.elastic.reserve(queues, dims);
         self.expected.reserve(queues, dims);
+        self.promised.reserve(model.namespaces.slots(), dims);
     }
 
     /// Puts a job's claims on the sums, or takes them off.
@@ -58,6 +63,7 @@ impl ClaimBook {
             inqueue,
             elastic,
             expected,
+            promised,
         } = self;
         let queue = model.jobs[job].queue;
         for part in &by_job[job.index()] {
@@ -65,6 +71,11 @@ impl ClaimBook {
                 Kind::Inqueue => &mut *inqueue,
                 Kind::Elastic => &mut *elastic,
                 Kind::Expected => &mut *expected,
+                Kind::Promised => {
+                    let namespace = model.jobs[job].namespace;
+                    promised.shift_cell(namespace.index(), part.dim, part.amount * sign);
+                    continue;
+                }
             };
             for above in model.chain(queue) {
                 column.shift_cell(above.index(), part.dim, part.amount * sign);
@@ -73,7 +84,12 @@ impl ClaimBook {
     }
 
     pub(super) fn clear(&mut self) {
-        for columns in [&mut self.inqueue, &mut self.elastic, &mut self.expected] {
+        for columns in [
+            &mut self.inqueue,
+            &mut self.elastic,
+            &mut self.expected,
+            &mut self.promised,
+        ] {
             columns.clear();
         }
     }
@@ -115,6 +131,14 @@ fn claims_of(model: &Model, ledger: &Ledger, job: JobId) -> Claims {
         for (dim, wanted) in minimum.iter() {
             push(&mut parts, Kind::Expected, dim, wanted);
         }
+        if record.phase == Phase::Inqueue && record.namespace.is_some() {
+            let counted = record.quota_asks.as_deref().unwrap_or(minimum).iter();
+            parts.extend(counted.filter(|&(_, amount)| amount > 0).map(|(dim, amount)| Part {
+                kind: Kind::Promised,
+                dim,
+                amount,
+            }));
+        }
     }
     parts.into_boxed_slice()
 }
@@ -154,6 +178,11 @@ impl Ledger {
     /// What runs beyond its declared minimum, by queue with all below it.
     pub fn queue_elastic(&self) -> &Columns {
         &self.claims.elastic
+    }
+
+    /// What is promised to jobs without pods, by namespace.
+    pub fn promised(&self) -> &Columns {
+        &self.claims.promised
     }
 
     /// What jobs without pods declare, by queue with all below it.

@@ -50,6 +50,8 @@ ids! {
     JobId
     /// A queue.
     QueueId
+    /// A namespace.
+    NamespaceId
     /// A class: pods of one shape.
     ClassId
 }

@@ -5,6 +5,7 @@ mod groups;
 mod nodes;
 mod pods;
 mod queues;
+mod quotas;
 mod ties;
 
 use super::State;
@@ -24,6 +25,8 @@ impl State {
             Event::QueueGone { name, uid } => self.queue_gone(name, uid.as_deref()),
             Event::PriorityClass(facts) => self.upsert_priority(facts),
             Event::PriorityClassGone { name, uid } => self.priority_gone(name, uid.as_deref()),
+            Event::Quota(facts) => self.upsert_quota(facts),
+            Event::QuotaGone { key, uid } => self.quota_gone(key, uid.as_deref()),
             Event::Namespace(facts) => self.upsert_namespace(facts),
             Event::NamespaceGone { name, uid } => self.namespace_gone(name, uid.as_deref()),
             Event::Claim(facts) => self.upsert_claim(facts),

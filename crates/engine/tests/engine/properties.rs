@@ -195,6 +195,8 @@ fn last_words(heard: &[Event]) -> Vec<Event> {
         Event::PodGone { key, .. } => format!("pod {key}"),
         Event::PodGroupGone { key, .. } => format!("group {key}"),
         Event::QueueGone { name, .. } => format!("queue {name}"),
+        Event::QuotaGone { key, .. } => format!("quota {key}"),
+        Event::Quota(quota) => format!("quota {}", quota.key),
         Event::PriorityClassGone { name, .. } => format!("class {name}"),
         Event::Node(node) => format!("node {}", node.name),
         Event::Pod(pod) => format!("pod {}", pod.key),

@@ -12,10 +12,8 @@ impl State {
         }
         let id = self.model.jobs.intern(&facts.key);
         let queue = self.intern_queue(&facts.queue);
-        let min_resources = facts
-            .min_resources
-            .as_ref()
-            .map(|resources| self.model.dims.amounts(resources));
+        let namespace = self.namespace_of(&facts.key);
+        let (min_resources, quota_asks) = self.read_minimum(facts.min_resources.as_ref());
         self.ledger.grow(&self.model);
         for name in facts.min_task_member.keys() {
             self.model.role_index(id, name);
@@ -45,6 +43,8 @@ impl State {
         changed |= put(&mut job.spec_hash, facts.spec_hash);
         changed |= put(&mut job.min_member, facts.min_member);
         changed |= put(&mut job.min_resources, min_resources);
+        changed |= put(&mut job.quota_asks, quota_asks);
+        job.namespace = namespace;
         changed |= put(&mut job.priority_class, facts.priority_class.clone());
         changed |= put(&mut job.priority, priority);
         changed |= put(&mut job.preemptable, facts.preemptable);
