@@ -4,11 +4,14 @@ mod audit;
 mod curve;
 mod incremental;
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
+use basalt_audit::Rules;
 use basalt_engine::generate::{CORES, Reclaim, Workload};
 use basalt_engine::{Conf, Engine, Event, Options, Plan};
 use serde::Serialize;
@@ -94,7 +97,7 @@ struct Figures {
 }
 
 /// Volcano's default configuration, as its chart installs it.
-fn conf(depth: u8, reclaim: Option<&str>) -> anyhow::Result<Conf> {
+fn conf(depth: u8, reclaim: Option<&str>) -> String {
     let actions = match reclaim {
         None => "enqueue, allocate, backfill",
         Some("pods") => "enqueue, allocate, reclaim, backfill",
@@ -105,13 +108,12 @@ fn conf(depth: u8, reclaim: Option<&str>) -> anyhow::Result<Conf> {
     } else {
         "{name: proportion}"
     };
-    let text = format!(
+    format!(
         "actions: {actions:?}\n\
          tiers:\n\
          - plugins: [{{name: priority}}, {{name: gang, enablePreemptable: false}}, {{name: conformance}}]\n\
          - plugins: [{{name: overcommit}}, {{name: drf, enablePreemptable: false}}, {{name: predicates}}, {shares}, {{name: nodeorder}}, {{name: binpack}}]\n"
-    );
-    Ok(Conf::parse(&text)?)
+    )
 }
 
 /// Measures, and prints the result.
@@ -142,7 +144,8 @@ pub(super) fn run(options: EngineOptions) -> anyhow::Result<()> {
 }
 
 fn measure(options: &EngineOptions) -> anyhow::Result<Figures> {
-    let conf = conf(options.depth, options.reclaim.as_deref())?;
+    let text = conf(options.depth, options.reclaim.as_deref());
+    let (conf, rules) = (Conf::parse(&text)?, basalt_sim::rules(&text)?);
     for warning in &conf.warnings {
         eprintln!("note: {warning}");
     }
@@ -152,7 +155,7 @@ fn measure(options: &EngineOptions) -> anyhow::Result<Figures> {
             pods_per_job: options.pods_per_job.min(options.nodes * CORES),
             gangs: what == "gangs",
         };
-        return measure_reclaim(options, &conf, reclaim);
+        return measure_reclaim(options, &conf, &rules, reclaim);
     }
     let workload = Workload {
         nodes: options.nodes,
@@ -183,22 +186,19 @@ fn measure(options: &EngineOptions) -> anyhow::Result<Figures> {
         cycle_p50_ms: quantile(&mut cycles, 0.5),
         cycle_p99_ms: quantile(&mut cycles, 0.99),
         peak_rss_mb,
-        audit_findings: audit::findings(workload.events(), &[&plan]),
+        audit_findings: audit::findings(workload.events(), &BTreeSet::new(), &plan, &conf, &rules),
         plan_hash: hash,
     })
 }
 
 /// The clock runs over the cycle that decides who has to go; `cycle_…` is the one after, when they are gone.
-fn measure_reclaim(options: &EngineOptions, conf: &Conf, reclaim: Reclaim) -> anyhow::Result<Figures> {
+fn measure_reclaim(options: &EngineOptions, conf: &Conf, rules: &Rules, reclaim: Reclaim) -> anyhow::Result<Figures> {
     let (mut times, mut after) = (Vec::new(), Vec::new());
     let mut last = None;
     for _ in 0..options.runs {
         let (mut engine, plan) = decide(conf, reclaim.events(), &mut times);
-        for eviction in plan.transactions.iter().flat_map(|transaction| &transaction.evictions) {
-            engine.apply(&Event::PodGone {
-                key: eviction.pod.clone(),
-                uid: None,
-            });
+        for key in evicted(&plan) {
+            engine.apply(&Event::PodGone { key, uid: None });
         }
         let start = Instant::now();
         let bound = engine.cycle(1000, 0);
@@ -206,22 +206,26 @@ fn measure_reclaim(options: &EngineOptions, conf: &Conf, reclaim: Reclaim) -> an
         last = Some((plan, bound));
     }
     let (plan, after_plan) = last.context("at least one run")?;
-    let (evictions, bound) = (
-        plan.transactions.iter().map(|transaction| transaction.evictions.len()),
-        after_plan.binds().count(),
-    );
-    let decide_ms = quantile(&mut times, 0.5);
+    let (gone, bound) = (evicted(&plan), after_plan.binds().count());
+    let (decide_ms, peak_rss_mb) = (quantile(&mut times, 0.5), peak_rss_mb());
+    let judged = audit::findings(reclaim.events(), &BTreeSet::new(), &plan, conf, rules);
+    let judged_after = audit::findings(reclaim.events(), &gone, &after_plan, conf, rules);
     Ok(Figures {
         decide_ms,
         pods_per_s: bound as f64 / (decide_ms / 1e3),
         bound,
-        evicted: Some(evictions.sum()),
+        evicted: Some(gone.len()),
         cycle_p50_ms: quantile(&mut after, 0.5),
         cycle_p99_ms: quantile(&mut after, 0.99),
-        peak_rss_mb: peak_rss_mb(),
-        audit_findings: audit::findings(reclaim.events(), &[&plan, &after_plan]),
+        peak_rss_mb,
+        audit_findings: judged + judged_after,
         plan_hash: plan_hash(&plan)?,
     })
+}
+
+fn evicted(plan: &Plan) -> BTreeSet<Arc<str>> {
+    let evictions = plan.transactions.iter().flat_map(|transaction| &transaction.evictions);
+    evictions.map(|eviction| eviction.pod.clone()).collect()
 }
 
 /// Fills an engine and lets it decide once. Only the deciding is timed.

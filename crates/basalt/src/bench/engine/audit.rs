@@ -1,29 +1,23 @@
 //! The outcome as raw objects, for the auditor: it shares nothing with the engine.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use basalt_audit::Objects;
-use basalt_engine::facts::{PodFacts, PodGroupFacts, PodPhase, Resources, quantity};
-use basalt_engine::{Event, Plan};
+use basalt_audit::{Rules, World, judge};
+use basalt_engine::facts::{PodFacts, PodGroupFacts, Resources, quantity};
+use basalt_engine::plan::split_key;
+use basalt_engine::{Conf, Event, Plan};
 use serde_json::{Map, Value, json};
 
-/// How many promises are broken after these plans were carried out.
-pub(super) fn findings(events: impl Iterator<Item = Event>, plans: &[&Plan]) -> usize {
-    let (mut binds, mut phases, mut evicted) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-    for transaction in plans.iter().flat_map(|plan| &plan.transactions) {
-        binds.extend(
-            transaction
-                .binds
-                .iter()
-                .map(|bind| (bind.pod.clone(), bind.node.clone())),
-        );
-        phases.extend(transaction.phase.map(|phase| (transaction.pod_group.clone(), phase)));
-        evicted.extend(transaction.evictions.iter().map(|eviction| eviction.pod.clone()));
-    }
-    evicted.sort();
-    let mut objects = Objects::default();
-    let mut groups: BTreeMap<Arc<str>, u32> = BTreeMap::new();
+/// How many promises a plan breaks that was made for the cluster that these events tell of, less the pods that are gone.
+pub(super) fn findings(
+    events: impl Iterator<Item = Event>,
+    gone: &BTreeSet<Arc<str>>,
+    plan: &Plan,
+    conf: &Conf,
+    rules: &Rules,
+) -> usize {
+    let mut world = World::default();
     for event in events {
         let object = match event {
             Event::Node(node) => json!({
@@ -33,25 +27,14 @@ pub(super) fn findings(events: impl Iterator<Item = Event>, plans: &[&Plan]) -> 
             Event::Queue(queue) => json!({
                 "kind": "Queue", "metadata": {"name": queue.name, "uid": queue.name},
                 "spec": {"parent": queue.parent, "weight": queue.weight, "deserved": list(&queue.deserved)},
-                "status": {"state": "Open"},
             }),
-            Event::PodGroup(group) => {
-                *groups.entry(group.queue.clone()).or_default() += 1;
-                let phase = phases.get(&group.key).copied().unwrap_or(group.phase);
-                group_object(&PodGroupFacts { phase, ..group })
-            }
-            Event::Pod(pod) if evicted.binary_search(&pod.key).is_err() => pod_object(&pod, binds.get(&pod.key)),
+            Event::PodGroup(group) => group_object(&group),
+            Event::Pod(pod) if !gone.contains(&pod.key) => pod_object(&pod),
             _ => continue,
         };
-        objects.insert(object);
+        world.insert(&object);
     }
-    // The queue controller counts groups that are not of a Job.
-    for queue in &mut objects.queues {
-        let name = queue.pointer("/metadata/name").and_then(Value::as_str);
-        let count = name.and_then(|name| groups.get(name));
-        queue["status"]["unknown"] = json!(count);
-    }
-    let findings = basalt_audit::check(&objects);
+    let findings = judge(&world, rules, &basalt_sim::decision(plan, conf));
     for finding in findings.iter().take(5) {
         eprintln!("audit: {finding}");
     }
@@ -65,12 +48,8 @@ fn list(resources: &Resources) -> Map<String, Value> {
         .collect()
 }
 
-fn split(key: &str) -> (&str, &str) {
-    basalt_engine::plan::split_key(key)
-}
-
 fn group_object(group: &PodGroupFacts) -> Value {
-    let (namespace, name) = split(&group.key);
+    let (namespace, name) = split_key(&group.key);
     json!({
         "kind": "PodGroup", "metadata": {"namespace": namespace, "name": name, "uid": group.uid},
         "spec": {"minMember": group.min_member, "queue": group.queue},
@@ -78,11 +57,9 @@ fn group_object(group: &PodGroupFacts) -> Value {
     })
 }
 
-fn pod_object(pod: &PodFacts, bound: Option<&Arc<str>>) -> Value {
-    let (namespace, name) = split(&pod.key);
-    let group = pod.group.as_deref().map_or("", |group| split(group).1);
-    let node = bound.or(pod.node.as_ref());
-    let phase = if bound.is_some() { PodPhase::Running } else { pod.phase };
+fn pod_object(pod: &PodFacts) -> Value {
+    let (namespace, name) = split_key(&pod.key);
+    let group = pod.group.as_deref().map_or("", |group| split_key(group).1);
     json!({
         "kind": "Pod",
         "metadata": {
@@ -90,9 +67,9 @@ fn pod_object(pod: &PodFacts, bound: Option<&Arc<str>>) -> Value {
             "annotations": {"scheduling.k8s.io/group-name": group},
         },
         "spec": {
-            "nodeName": node, "schedulerName": pod.scheduler,
+            "nodeName": pod.node, "schedulerName": pod.scheduler,
             "containers": [{"name": "main", "resources": {"requests": list(&pod.requests)}}],
         },
-        "status": {"phase": format!("{phase:?}")},
+        "status": {"phase": format!("{:?}", pod.phase)},
     })
 }
