@@ -36,11 +36,12 @@ impl Cycle<'_> {
         });
         let mut sheets: FxHashMap<JobId, Worksheet> = FxHashMap::default();
         while let Some(queue) = self.next_queue(&mut line) {
-            if self.hooks.overused(self.state, queue) {
-                self.note_enough(&mut line, queue);
-                continue;
-            }
-            let Some(job) = self.next_job(&mut line, queue) else {
+            let next = if self.hooks.overused(self.state, queue) {
+                self.next_claimant(&mut line, queue)
+            } else {
+                self.next_job(&mut line, queue)
+            };
+            let Some(job) = next else {
                 continue;
             };
             let checkpoint = self.state.checkpoint();

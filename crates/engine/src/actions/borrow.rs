@@ -193,13 +193,18 @@ impl Cycle<'_> {
         Amounts::from_pairs(tasks.iter().take(lacks as usize).flat_map(request))
     }
 
-    /// Says why the rest of a queue in line gets nothing: it has had enough.
-    pub(super) fn note_enough(&mut self, line: &mut super::Line, queue: QueueId) {
+    /// The next job of a queue that has had enough: only one for which room is kept, since its claim is part of what the
+    /// queue has. Says why the others get nothing.
+    pub(super) fn next_claimant(&mut self, line: &mut super::Line, queue: QueueId) -> Option<JobId> {
         while let Some(job) = self.next_job(line, queue) {
+            if self.state.ledger.counts(job).of(Status::Pipelined) > 0 {
+                return Some(job);
+            }
             let task = self.pending(job, false).first().copied();
             let refusal = task.and_then(|task| self.hooks.queue_refuses(self.state, queue, task));
             let refusal = refusal.unwrap_or_else(|| Refusal::of(Code::QueueOverDeserved, queue));
             self.attempts.entry(job).or_default().refusal.get_or_insert(refusal);
         }
+        None
     }
 }
