@@ -112,6 +112,12 @@ impl Cycle<'_> {
                 .iter()
                 .map(|what| Reason::new(Code::NotSupported).dimension(&**what)),
         );
+        let attempt = self.attempts.get(&job).filter(|_| record.phase == Phase::Pending);
+        if let Some(refusal) = attempt.and_then(|attempt| attempt.refusal.as_ref()) {
+            // Pods are made, and placed, once it is let in.
+            reasons.push(self.refused(refusal));
+            return reasons;
+        }
         if let Some(few) = incomplete {
             let mut reason = pods(Code::GangNotReady, few.need, few.have);
             if let Some(role) = few.role {
