@@ -136,7 +136,12 @@ impl Cycle<'_> {
     }
 
     fn next_queue(&self, line: &mut Line) -> Option<QueueId> {
-        line.queues.pop(|&a, &b| self.hooks.queue_order(self.state, a, b))
+        let order = |&a: &QueueId, &b: &QueueId| self.hooks.queue_order(self.state, a, b);
+        if self.hooks.queues_are_related() {
+            line.queues.pop_least(order)
+        } else {
+            line.queues.pop(order)
+        }
     }
 
     fn next_job(&self, line: &mut Line, queue: QueueId) -> Option<JobId> {

@@ -267,6 +267,10 @@ pub trait Plugin: Send + Sync {
     fn queue_order(&self, _state: &State, _a: QueueId, _b: QueueId) -> Ordering {
         Ordering::Equal
     }
+    /// Whether what one queue gets changes how others stand to each other. Asked with [`Hook::QueueOrder`].
+    fn queues_are_related(&self) -> bool {
+        false
+    }
     /// Less: `a` is served first.
     fn job_order(&self, _state: &State, _a: JobId, _b: JobId) -> Ordering {
         Ordering::Equal

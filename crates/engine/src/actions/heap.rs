@@ -54,6 +54,14 @@ impl<T> Heap<T> {
         }
     }
 
+    /// Takes the smallest item after looking at all: for orders in which one item's turn moves others. Of equal items
+    /// any may come, so the order must be total.
+    pub(super) fn pop_least(&mut self, compare: impl Fn(&T, &T) -> Ordering) -> Option<T> {
+        self.start.append(&mut self.later);
+        let least = (0..self.start.len()).min_by(|&a, &b| compare(&self.start[a], &self.start[b]))?;
+        Some(self.start.swap_remove(least))
+    }
+
     fn pop_later(&mut self, compare: impl Fn(&T, &T) -> Ordering) -> Option<T> {
         let heap = &mut self.later;
         if heap.is_empty() {

@@ -202,6 +202,15 @@ impl Plugin for Capacity {
             .then_with(|| self.tree.is_inner(a).cmp(&self.tree.is_inner(b)))
             .then_with(|| self.share(state, x).total_cmp(&self.share(state, y)))
             .then_with(|| self.shares.has_due(y).cmp(&self.shares.has_due(x)))
+            .then_with(|| {
+                // Whole branches are told apart by the branch, so that there is one order of all leaves.
+                let age = queues[x].created_ms.cmp(&queues[y].created_ms);
+                age.then_with(|| queues.name(x).cmp(queues.name(y)))
+            })
+    }
+
+    fn queues_are_related(&self) -> bool {
+        self.hierarchy
     }
 
     fn queue_refuses(&self, state: &State, queue: QueueId, task: TaskId) -> Option<Refusal> {

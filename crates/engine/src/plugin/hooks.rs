@@ -195,6 +195,12 @@ impl Hooks {
         self.first(Hook::JobOrder, |plugin| plugin.job_order(state, a, b))
     }
 
+    /// Whether what one queue gets changes how others stand to each other.
+    pub fn queues_are_related(&self) -> bool {
+        self.answers(Hook::QueueOrder)
+            .any(|(_, plugin)| plugin.queues_are_related())
+    }
+
     /// Which job first: plugins, then age, then name.
     pub fn job_order(&self, state: &State, a: JobId, b: JobId) -> Ordering {
         let jobs = &state.model.jobs;
