@@ -153,7 +153,8 @@ fn assert_gangs_whole(world: &World) {
     {
         let here = |pod: &&PodFacts| pod.group.as_ref() == Some(&transaction.pod_group);
         let placed = world.pods.values().filter(here).filter(|pod| {
-            let alive = !pod.terminating && pod.phase != PodPhase::Failed;
+            let ended_well = pod.phase == PodPhase::Succeeded;
+            let alive = ended_well || (!pod.terminating && pod.phase != PodPhase::Failed);
             let decided = world.decided.iter().any(|bind| bind.pod == pod.key);
             alive && (pod.node.is_some() || decided || pod.phase != PodPhase::Pending)
         });
