@@ -252,7 +252,9 @@ impl Engine {
         self.shortages.open(&freed);
         self.state.hunts = self.conf.evicts();
         self.state.settle_claims();
-        self.hooks.open(&self.state);
+        if self.hooks.open(&self.state) {
+            self.state.eased += 1;
+        }
         self.state.open();
         let jobs = self.state.hopefuls();
         let mut cycle = Cycle {

@@ -260,8 +260,11 @@ pub trait Plugin: Send + Sync {
     /// The hooks that it answers.
     fn hooks(&self) -> &'static [Hook];
 
-    /// A cycle begins: work out what holds for all of it.
-    fn open(&mut self, _state: &State) {}
+    /// A cycle begins: work out what holds for all of it. True: what is allowed may have changed since the last cycle,
+    /// so that every job that waits has to be looked at again.
+    fn open(&mut self, _state: &State) -> bool {
+        false
+    }
 
     /// Less: `a` is served first.
     fn queue_order(&self, _state: &State, _a: QueueId, _b: QueueId) -> Ordering {

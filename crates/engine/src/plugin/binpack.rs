@@ -42,13 +42,14 @@ impl Plugin for Binpack {
         &[Hook::NodeOrder]
     }
 
-    fn open(&mut self, state: &State) {
+    fn open(&mut self, state: &State) -> bool {
         self.dims = vec![(CPU, self.cpu), (MEMORY, self.memory)];
         self.dims.extend(
             self.others
                 .iter()
                 .filter_map(|(name, weight)| Some((state.model.dims.find(name)?, *weight))),
         );
+        false
     }
 
     fn score(&self, state: &State, shape: Shape, node: NodeId) -> f64 {

@@ -182,13 +182,15 @@ impl Plugin for Capacity {
         ]
     }
 
-    fn open(&mut self, state: &State) {
+    fn open(&mut self, state: &State) -> bool {
         let inputs = shares::inputs(state, false);
-        if inputs != self.inputs {
+        let changed = inputs != self.inputs;
+        if changed {
             self.tree = Tree::of(state, self.hierarchy);
             self.shares = levels::share_out(state, &self.tree, self.from_weight);
             self.inputs = inputs;
         }
+        changed
     }
 
     /// The more important queue first; then, where the branches part, the one with the smaller part of its due, and one

@@ -94,10 +94,11 @@ impl Plugin for Drf {
         }
     }
 
-    fn open(&mut self, state: &State) {
+    fn open(&mut self, state: &State) -> bool {
         let total = state.ledger.total();
         self.total = total.iter().map(|(dim, amount)| (dim, amount as f64)).collect();
         *self.tree.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
+        false
     }
 
     fn job_order(&self, state: &State, a: JobId, b: JobId) -> Ordering {

@@ -117,11 +117,13 @@ impl Hooks {
         hooks
     }
 
-    /// Tells every plugin that a cycle begins.
-    pub fn open(&mut self, state: &State) {
+    /// Tells every plugin that a cycle begins. True: what is allowed may have changed.
+    pub fn open(&mut self, state: &State) -> bool {
+        let mut changed = false;
         for plugin in &mut self.plugins {
-            plugin.open(state);
+            changed |= plugin.open(state);
         }
+        changed
     }
 
     fn answers(&self, hook: Hook) -> impl Iterator<Item = (usize, &dyn Plugin)> {

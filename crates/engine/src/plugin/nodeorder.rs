@@ -151,8 +151,9 @@ impl Plugin for NodeOrder {
         &[Hook::NodeOrder]
     }
 
-    fn open(&mut self, state: &State) {
+    fn open(&mut self, state: &State) -> bool {
         self.gpu = state.model.dims.find(GPU);
+        false
     }
 
     fn score_version(&self, state: &State, shape: Shape) -> u64 {

@@ -75,12 +75,15 @@ impl Plugin for Proportion {
         ]
     }
 
-    fn open(&mut self, state: &State) {
+    fn open(&mut self, state: &State) -> bool {
         let inputs = shares::inputs(state, true);
-        if inputs != self.inputs {
-            self.share_out(state);
-            self.inputs = inputs;
+        if inputs == self.inputs {
+            return false;
         }
+        let before = std::mem::take(&mut self.shares);
+        self.share_out(state);
+        self.inputs = inputs;
+        self.shares != before
     }
 
     /// The more important queue first, then the one that has the smaller part of its due.

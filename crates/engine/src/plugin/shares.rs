@@ -20,7 +20,7 @@ const UNSET: i64 = -1;
 pub(super) const UNLIMITED: i64 = i64::MAX;
 
 /// The tables, one row per queue.
-#[derive(Default)]
+#[derive(Default, PartialEq)]
 pub(super) struct Shares {
     /// What a queue is due; [`UNSET`] where nobody says.
     deserved: Columns,

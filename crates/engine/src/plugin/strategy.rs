@@ -157,7 +157,7 @@ impl Plugin for StrategyFit {
         &[Hook::Predicate, Hook::NodeOrder]
     }
 
-    fn open(&mut self, state: &State) {
+    fn open(&mut self, state: &State) -> bool {
         let dims = &state.model.dims;
         let find = |name: &str| dims.find(name);
         self.by_dim = (0..dims.count())
@@ -171,6 +171,7 @@ impl Plugin for StrategyFit {
         self.ratio_dims = ratios
             .filter_map(|ratio| Some((find(&ratio.device)?, ratio.cpu, ratio.memory)))
             .collect();
+        false
     }
 
     fn minds_guests(&self, state: &State, shape: Shape) -> bool {
