@@ -44,6 +44,9 @@ pub(crate) struct Group {
     pub min: i64,
     pub role_mins: BTreeMap<String, i64>,
     pub class: String,
+    /// What its minimum needs, as declared.
+    pub min_resources: Written,
+    pub completed: bool,
     /// It says that none of its pods may go.
     pub protected: bool,
 }
@@ -157,7 +160,7 @@ impl World {
                 keep(&mut self.pods, &mut self.pod_ids, pod.key.clone(), pod);
             }
             "PodGroup" => {
-                let group = Self::read_group(object);
+                let group = self.read_group(object);
                 keep(&mut self.groups, &mut self.group_ids, group.key.clone(), group);
             }
             "Queue" => {
@@ -189,7 +192,7 @@ impl World {
         world
     }
 
-    fn read_group(object: &Value) -> Group {
+    fn read_group(&mut self, object: &Value) -> Group {
         let queue = Some(text(object, &["spec", "queue"]));
         let flag = text(object, &["metadata", "annotations", "volcano.sh/preemptable"]);
         Group {
@@ -200,6 +203,8 @@ impl World {
                 .map(|(role, min)| (role.to_owned(), min.as_i64().unwrap_or(0).max(0)))
                 .collect(),
             class: text(object, &["spec", "priorityClassName"]).to_owned(),
+            min_resources: self.written(at(object, &["spec", "minResources"])),
+            completed: text(object, &["status", "phase"]) == "Completed",
             protected: flag == "false",
         }
     }

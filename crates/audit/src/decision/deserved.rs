@@ -15,6 +15,8 @@ pub(crate) struct Shares {
     pub plugin: &'static str,
     /// Limits and shares of the queues above count too.
     pub tree: bool,
+    /// Up to this many levels above, what a queue there deserves counts too.
+    pub level: i64,
     /// By queue: what it deserves; none: the rule does not deal with it.
     pub deserved: Vec<Option<Amounts>>,
     /// By queue: what it may have at most, with the guarantees of others kept free.

@@ -58,7 +58,9 @@ fn purpose(books: &Books<'_>, rules: &Rules, evicted: &Evicted<'_>, findings: &m
     }
     let record = &books.world.groups[group];
     let have = books.ready[group].all + books.bound[group].all + books.awaited[group].all;
-    if rules.has("gang", "enableJobPipelined") && !rules.holds_partial && have < record.min {
+    // A more important pod may take the place of another of its group, whatever the group has in all.
+    let inside = victim == Some(group);
+    if rules.has("gang", "enableJobPipelined") && !rules.holds_partial && !inside && have < record.min {
         let why = format!("its beneficiary has {have} pods then, and needs {}", record.min);
         findings.push(found(books, "I5", evicted, why));
     }
@@ -98,7 +100,7 @@ fn permitted(books: &Books<'_>, rules: &Rules, evicted: &Evicted<'_>, findings: 
         world.priority(&world.groups[victim]) < world.priority(&world.groups[group])
     };
     let foreign = own != theirs && matches!(purpose, Purpose::Preempt | Purpose::GangPreempt);
-    let ranked = purpose == Purpose::Preempt && rules.leads("priority", "enablePreemptable");
+    let ranked = victim == group || (purpose == Purpose::Preempt && rules.leads("priority", "enablePreemptable"));
     if !lower && (foreign || ranked || purpose == Purpose::GangPreempt) {
         object("it is not less important than its beneficiary");
     }

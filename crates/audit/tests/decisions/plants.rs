@@ -343,7 +343,7 @@ fn eviction_plants() -> Vec<Plant> {
         ),
         plant(
             "a queue within its due",
-            vec![("b", "/spec/deserved/cpu", json!(6))],
+            vec![("b", "/spec/deserved/cpu", json!(7))],
             silent,
             &["I5"],
         ),

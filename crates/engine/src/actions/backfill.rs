@@ -25,7 +25,12 @@ impl Cycle<'_> {
         let checkpoint = self.state.checkpoint();
         let mut attempt = Attempt::default();
         let mut placed = SmallVec::new();
+        let queue = self.state.model.jobs[job].queue;
         for task in self.pending(job, true) {
+            if let Some(refusal) = self.hooks.queue_refuses(self.state, queue, task) {
+                attempt.refusal = Some(refusal);
+                continue;
+            }
             match self.place(task) {
                 Some(Fit::Idle) => placed.push(task),
                 // There is nothing to wait for that would be worth holding.
@@ -48,7 +53,7 @@ impl Cycle<'_> {
             let more = attempt.failed.into_iter().filter(|want| !known.failed.contains(want));
             let more: SmallVec<[Want; 2]> = more.collect();
             known.failed.extend(more);
-        } else if !attempt.failed.is_empty() {
+        } else if !attempt.failed.is_empty() || attempt.refusal.is_some() {
             self.attempts.insert(job, attempt);
         }
     }

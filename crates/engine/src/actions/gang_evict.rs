@@ -57,7 +57,7 @@ impl Cycle<'_> {
             return;
         }
         let needed = (self.still_lacks(job).max(1) as usize).min(tasks.len());
-        let due = means != Means::GangReclaim || self.hooks.preemptive(self.state, claim.queue, &tasks[..needed]);
+        let due = means != Means::GangReclaim || self.is_due(claim.queue, &tasks[..needed]);
         let bundles = if due {
             self.bundles(&claim, &tasks[..needed])
         } else {
@@ -184,9 +184,14 @@ impl Cycle<'_> {
             .count()
     }
 
-    /// Lets off whoever is not needed, whole gangs first looked at as a whole, the last taken first.
+    /// Lets off whoever is not needed, whole gangs first looked at as a whole, the last taken first. Where a gang goes,
+    /// what it had beyond its minimum goes with it.
     fn let_off(&mut self, taken: &mut Vec<Bundle>) {
+        let mut gone: SmallVec<[JobId; 4]> = SmallVec::new();
         for bundle in taken.iter_mut().rev() {
+            if gone.contains(&bundle.job) {
+                continue;
+            }
             let mut spared: Vec<TaskId> = Vec::new();
             for &task in bundle.tasks.iter().rev() {
                 if self.has_room_again(task) {
@@ -197,6 +202,7 @@ impl Cycle<'_> {
                 }
             }
             if bundle.whole && spared.len() < bundle.tasks.len() {
+                gone.push(bundle.job);
                 for task in spared {
                     self.state.evict(task);
                 }

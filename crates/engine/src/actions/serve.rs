@@ -7,7 +7,8 @@ use super::hunt::{Hunt, Kind, Stage, Wish};
 use super::victims::Evicted;
 use super::{Attempt, Cycle, Decision};
 use crate::ledger::Status;
-use crate::model::{ClassId, JobId, NOTHING, NodeId, TaskId};
+use crate::model::{ClassId, JobId, NOTHING, NodeId, QueueId, TaskId};
+use crate::mutants::mutant;
 use crate::plan::Purpose;
 use crate::plugin::{Claim, Means, Want};
 
@@ -204,7 +205,7 @@ impl Cycle<'_> {
                 }
             }
         }
-        let served = !effort.placed.is_empty() && self.hooks.job_pipelined(self.state, job);
+        let served = !effort.placed.is_empty() && (self.hooks.job_pipelined(self.state, job) || mutant!(EvictInVain));
         if served && (!effort.evicted.is_empty() || self.may_hold(means)) {
             hunt.decided();
             self.decide(job, effort, means);
@@ -221,8 +222,13 @@ impl Cycle<'_> {
     /// Whether a pod may have others go for it.
     pub(super) fn may_claim(&self, claim: &Claim) -> bool {
         let reclaims = matches!(claim.means, Means::Reclaim | Means::GangReclaim);
-        self.state.model.tasks[claim.task].preempts
-            && (!reclaims || self.hooks.preemptive(self.state, claim.queue, &[claim.task]))
+        self.state.model.tasks[claim.task].preempts && (!reclaims || self.is_due(claim.queue, &[claim.task]))
+    }
+
+    /// Whether a queue may have others give way for these pods. Where nothing is shared out, nobody is due anything:
+    /// two queues could take the same room from each other for ever.
+    pub(super) fn is_due(&self, queue: QueueId, tasks: &[TaskId]) -> bool {
+        self.hooks.shares_out() && self.hooks.preemptive(self.state, queue, tasks)
     }
 
     /// Whether places for which nobody had to go are worth holding for the rest of the cycle: only where no action is
@@ -237,7 +243,7 @@ impl Cycle<'_> {
     }
 
     /// Writes down what was decided for a job.
-    pub(super) fn decide(&mut self, job: JobId, effort: Effort, means: Means) {
+    pub(super) fn decide(&mut self, job: JobId, mut effort: Effort, means: Means) {
         let beneficiary = self.state.model.jobs.name(job).clone();
         let purpose = match means {
             Means::Preempt | Means::GangPreempt => Purpose::Preempt { beneficiary },
@@ -250,6 +256,11 @@ impl Cycle<'_> {
         };
         self.attempts.insert(job, attempt);
         self.beneficiaries.insert(job);
+        if mutant!(EvictForNothing) {
+            for task in effort.placed.drain(..) {
+                self.state.set(task, Status::Pending, NodeId::NONE);
+            }
+        }
         let evicted = effort.evicted.into_iter().map(|task| (task, purpose.clone()));
         self.decisions.push(Decision {
             job,

@@ -9,6 +9,7 @@ use super::Cycle;
 use super::hunt::{Hunt, Stage, distance, short_dims};
 use crate::ledger::Status;
 use crate::model::{Id, NodeId, QueueId, TaskId};
+use crate::mutants::mutant;
 use crate::plugin::{Claim, Means};
 use crate::resources::DimId;
 
@@ -36,7 +37,7 @@ impl Cycle<'_> {
             Status::Bound => !reclaims,
             _ => false,
         };
-        if !runs || !record.preemptable || !record.job.is_some() {
+        if !runs || !(record.preemptable || mutant!(TakeProtected)) || !record.job.is_some() {
             return false;
         }
         // A pod that asks for nothing is not worth one that does.
@@ -45,19 +46,23 @@ impl Cycle<'_> {
             return false;
         }
         if stage.own_job || record.job == claim.job {
-            return stage.own_job && record.job == claim.job;
+            // Inside a job only a more important pod is worth the change, whatever plugins there are.
+            let lower = record.priority < model.tasks[claim.task].priority;
+            return stage.own_job && record.job == claim.job && lower;
         }
         let job = &model.jobs[record.job];
         let queue = &model.queues[job.queue];
         if !job.present || !queue.present {
             return false;
         }
+        let important = job.priority < model.jobs[claim.job].priority;
         if job.queue == claim.queue {
-            return !reclaims;
+            // Where no plugin says who is worth more, importance does: equals would take turns for ever.
+            return !reclaims && (important || self.hooks.ranks_victims());
         }
         let near = !hunt.tree || distance(self.state, claim.queue, job.queue) <= stage.reach;
-        let lower = reclaims || job.priority < model.jobs[claim.job].priority;
-        stage.reach > 0 && queue.reclaimable && near && lower
+        let lower = reclaims || important;
+        stage.reach > 0 && (queue.reclaimable || mutant!(TakeUnreclaimable)) && near && lower
     }
 
     /// Less: `a` goes before `b`.

@@ -296,6 +296,16 @@ impl Hooks {
             .find_map(|(_, plugin)| plugin.loan_refused(state, queue, task))
     }
 
+    /// Whether any plugin says who of one queue gives way to whom, not only who is safe.
+    pub fn ranks_victims(&self) -> bool {
+        self.answers(Hook::Preemptable).any(|(_, plugin)| !plugin.protects())
+    }
+
+    /// Whether any plugin says what queues deserve.
+    pub fn shares_out(&self) -> bool {
+        self.answers(Hook::QueueReport).next().is_some()
+    }
+
     /// All must agree that others may have to give way.
     pub fn preemptive(&self, state: &State, queue: QueueId, tasks: &[TaskId]) -> bool {
         self.answers(Hook::Preemptive)

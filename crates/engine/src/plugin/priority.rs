@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use super::{Claim, Hook, Means, Plugin};
 use crate::ledger::Status;
 use crate::model::{JobId, TaskId};
+use crate::mutants::mutant;
 use crate::session::State;
 
 /// The plugin; it has no state of its own.
@@ -37,7 +38,7 @@ impl Plugin for Priority {
     /// Only what is strictly less important goes: jobs among each other, pods inside a job. What a queue reclaims is
     /// not a matter of importance.
     fn victims(&self, state: &State, claim: &Claim, candidates: &[TaskId]) -> Option<Vec<TaskId>> {
-        if claim.means == Means::GangReclaim {
+        if claim.means == Means::GangReclaim || mutant!(IgnorePriority) {
             return Some(candidates.to_vec());
         }
         let (own, job) = (&state.model.tasks[claim.task], &state.model.jobs[claim.job]);

@@ -101,12 +101,12 @@ impl Plugin for Proportion {
 
     fn queue_refuses(&self, state: &State, queue: QueueId, task: TaskId) -> Option<Refusal> {
         let more = state.model.classes.request(state.model.tasks[task].class);
+        // What is guaranteed is due, but never beyond the queue's own limit.
+        if let Some(limit) = excess(state, &self.shares.limit, queue, more) {
+            return Some(limit.refusal(flat_code(state, queue, limit), queue));
+        }
         let due = excess(state, self.shares.deserved(), queue, more)?;
-        let limit = excess(state, &self.shares.limit, queue, more);
-        Some(match limit {
-            Some(excess) => excess.refusal(flat_code(state, queue, excess), queue),
-            None => due.refusal(Code::QueueOverDeserved, queue),
-        })
+        Some(due.refusal(Code::QueueOverDeserved, queue))
     }
 
     fn loan_refused(&self, state: &State, queue: QueueId, task: TaskId) -> Option<Refusal> {

@@ -11,7 +11,7 @@ use basalt_api::reason::Code;
 pub(super) use self::losers::{Losers, Standing};
 use super::{QueueReport, Refusal, Vote};
 use crate::model::{Id, Job, JobId, QueueId, TaskId};
-use crate::resources::{Amounts, CPU, Columns, DimId, MEMORY, PODS};
+use crate::resources::{Amounts, Columns, DimId, PODS};
 use crate::session::State;
 
 /// A due that is not set.
@@ -163,10 +163,9 @@ pub(super) fn requests(state: &State, tasks: &[TaskId]) -> Amounts {
     Amounts::from_pairs(tasks.iter().flat_map(request))
 }
 
-/// A queue's own upper limit in one dimension, as declared. For cpu and memory nothing means no limit.
+/// A queue's own upper limit in one dimension, as declared: what is not declared is not limited, zero is none.
 pub(super) fn capability(state: &State, queue: QueueId, dim: DimId) -> Option<i64> {
-    let declared = state.model.queues[queue].capability.get(dim)?;
-    (declared > 0 || (dim != CPU && dim != MEMORY)).then_some(declared)
+    state.model.queues[queue].capability.get(dim)
 }
 
 /// A queue's guarantee in one dimension.

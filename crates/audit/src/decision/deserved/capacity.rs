@@ -32,6 +32,7 @@ pub(super) fn shares(books: &Books<'_>, rule: Capacity) -> Shares {
     Shares {
         plugin: "capacity",
         tree: rule.tree,
+        level: rule.level,
         deserved,
         most,
         slack: 2,

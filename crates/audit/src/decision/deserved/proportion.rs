@@ -2,7 +2,7 @@
 
 use super::{Limit, Shares, flat_limits};
 use crate::World;
-use crate::amounts::Amounts;
+use crate::amounts::{Amounts, PODS};
 use crate::decision::books::Books;
 use crate::quantity::Nano;
 use crate::world::Stand;
@@ -39,13 +39,14 @@ pub(super) fn shares(books: &Books<'_>) -> Shares {
     Shares {
         plugin: "proportion",
         tree: false,
+        level: 0,
         deserved,
         most,
         slack,
     }
 }
 
-/// Queues that have groups, and what their pods ask for: those that are placed and those that wait.
+/// Queues that have groups, and what these ask for: their pods that are placed and those that wait.
 fn vessels(books: &Books<'_>) -> Vec<Vessel> {
     let world = books.world;
     let mut wants = vec![Amounts::default(); world.queues.len()];
@@ -57,6 +58,18 @@ fn vessels(books: &Books<'_>) -> Vec<Vessel> {
         let queue = books.payers(at).first();
         if let Some(&queue) = queue.filter(|_| matches!(pod.stand, Stand::Placed | Stand::Waits)) {
             wants[queue].take(&pod.shape.request);
+        }
+    }
+    // A group whose pods are still to come asks for what it says that it needs.
+    let mut has_pods = vec![false; world.groups.len()];
+    for &group in books.group.iter().flatten() {
+        has_pods[group] = true;
+    }
+    for (at, group) in world.groups.iter().enumerate() {
+        if let Some(queue) = books.queue[at].filter(|_| !has_pods[at] && !group.completed) {
+            for (&dim, &amount) in group.min_resources.iter().filter(|(dim, _)| **dim != PODS) {
+                wants[queue].grow(dim, amount);
+            }
         }
     }
     let vessel = |(queue, wants)| Vessel {

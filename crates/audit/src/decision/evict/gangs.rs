@@ -33,6 +33,12 @@ pub(super) fn check(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding
                 books.lost[at].all, group.min
             );
             findings.push(Finding::on("I5", format!("PodGroup {}", group.key), message));
+        } else if let Some((role, min)) = group.roles().find(|(role, min)| {
+            let left = books.ready[at].role(role) + books.bound[at].role(role) - books.lost[at].role(role);
+            books.lost[at].role(role) > 0 && left < *min && !whole
+        }) {
+            let message = format!("pods of its task {role} are evicted, which leaves fewer than {min}");
+            findings.push(Finding::on("I5", format!("PodGroup {}", group.key), message));
         }
     }
 }

@@ -144,16 +144,17 @@ fn takers(books: &Books<'_>, rules: &Rules, rule: &Shares, findings: &mut Vec<Fi
         }
     }
     for (group, evicted) in judged {
-        let Some(queue) = books.queue[group].filter(|_| rules.has(rule.plugin, "enablePreemptive")) else {
+        let Some(queue) = books.queue[group].filter(|_| rules.has(rule.plugin, "enablePreemptive") && rule.level == 0)
+        else {
             continue;
         };
         let mut asks = Amounts::default();
         for placed in books.placements_of(group).filter(|placed| !placed.now) {
             asks.take(&world.pods[placed.pod].shape.request);
         }
-        let before = &books.own_had[queue];
+        let before = |dim: Dim| books.own_had[queue].get(dim) - books.own_losses[queue].get(dim);
         let fits = |dim: Dim, more: Nano| {
-            before.get(dim).saturating_add(more) <= rule.due(queue, dim).saturating_add(rule.doubt(queue, dim))
+            before(dim).saturating_add(more) <= rule.due(queue, dim).saturating_add(rule.doubt(queue, dim))
         };
         let mut dims = asks.iter().filter(|(dim, _)| *dim != PODS).peekable();
         if dims.peek().is_some() && !dims.any(|(dim, more)| fits(dim, more)) {
