@@ -1,5 +1,7 @@
 //! Rolling back restores everything; the trees of candidates follow.
 
+mod neighbours;
+
 use proptest::prelude::*;
 
 use super::{Checkpoint, State};
@@ -182,6 +184,7 @@ fn apply(state: &mut State, step: &Step) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn rollback_restores_everything(steps in prop::collection::vec(step(), 0..120)) {
         let conf = Conf::parse("tiers: [{plugins: [{name: predicates}, {name: nodeorder}, {name: binpack}]}]").unwrap();

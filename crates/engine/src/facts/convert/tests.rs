@@ -1,9 +1,11 @@
 //! Objects of the API in, facts out.
 
 use basalt_api::{PodGroup, Queue, slim};
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::{Value, json};
 
-use super::super::{NodeFacts, PodFacts, PodGroupFacts, QueueFacts};
+use super::super::{ClaimFacts, NodeFacts, PodFacts, PodGroupFacts, QueueFacts, StorageFacts, VolumeFacts};
 
 /// Facts as JSON, less what is empty or as usual, so that cases stay short.
 fn facts<O: serde::de::DeserializeOwned, F: for<'a> From<&'a O> + serde::Serialize>(object: Value) -> Value {
@@ -154,4 +156,115 @@ fn a_node_a_group_and_a_queue() {
         "name": "q", "parent": "p", "weight": 3, "capability": { "memory": 4_611_686_018_427_387_904_i64 }, "guarantee": { "cpu": 1000 },
     });
     assert_eq!(facts::<Queue, QueueFacts>(queue), expected);
+}
+
+#[test]
+fn ties_of_a_pod() {
+    let term = |more: Value| {
+        let mut term = json!({ "topologyKey": "zone", "labelSelector": { "matchLabels": { "app": "x" } } });
+        for (key, value) in more.as_object().into_iter().flatten() {
+            term[key] = value.clone();
+        }
+        term
+    };
+    let requirement =
+        |key: &str, operator: &str, values: Value| json!({ "key": key, "operator": operator, "values": values });
+    let near = |namespaces: Value, labels: Value| json!({ "pods": { "namespaces": namespaces, "labels": labels }, "topology": "zone" });
+    let app = || requirement("app", "In", json!(["x"]));
+    for (given, expected) in [
+        (term(json!({})), near(json!(["ns"]), json!([app()]))),
+        (
+            term(json!({ "namespaces": ["b", "a"] })),
+            near(json!(["a", "b"]), json!([app()])),
+        ),
+        (
+            term(json!({ "matchLabelKeys": ["v", "absent"], "mismatchLabelKeys": ["w"] })),
+            near(
+                json!(["ns"]),
+                json!([
+                    app(),
+                    requirement("v", "In", json!(["1"])),
+                    requirement("w", "NotIn", json!(["2"]))
+                ]),
+            ),
+        ),
+        (
+            term(json!({ "labelSelector": { "matchExpressions": [
+                { "key": "b", "operator": "NotIn", "values": ["2", "1"] }, { "key": "a", "operator": "Mars", "values": ["1"] },
+            ] } })),
+            near(
+                json!(["ns"]),
+                json!([{ "key": "a", "operator": "In" }, requirement("b", "NotIn", json!(["1", "2"]))]),
+            ),
+        ),
+    ] {
+        let pod = json!({ "metadata": { "name": "p", "namespace": "ns", "labels": { "v": "1", "w": "2" } }, "spec": {
+            "affinity": {
+                "podAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [given] },
+                "podAntiAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": [{ "weight": 7, "podAffinityTerm": given }] },
+            },
+            "volumes": [{ "name": "v", "persistentVolumeClaim": { "claimName": "c" } }, { "name": "e", "ephemeral": {} }],
+        } });
+        let seen = facts::<slim::Pod, PodFacts>(pod);
+        let expected = json!({ "near": [expected], "wishes": [[-7, expected]], "claims": ["ns/c", "ns/p-e"] });
+        assert_eq!(seen["ties"], expected, "{given}");
+    }
+}
+
+#[test]
+fn claims_volumes_and_their_classes() {
+    let claim = json!({
+        "metadata": { "name": "c", "namespace": "ns", "annotations": { "volume.kubernetes.io/selected-node": "n" } },
+        "spec": { "accessModes": ["ReadWriteOnce"], "storageClassName": "s", "volumeName": "v", "resources": { "requests": { "storage": "1Ki" } } },
+        "status": { "phase": "Pending" },
+    });
+    let expected = json!({ "key": "ns/c", "class": "s", "bytes": 1024, "modes": ["ReadWriteOnce"], "node": "n" });
+    assert_eq!(
+        facts::<core::PersistentVolumeClaim, ClaimFacts>(claim.clone()),
+        expected
+    );
+    let mut bound = claim;
+    bound["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"] = json!("yes");
+    assert_eq!(
+        facts::<core::PersistentVolumeClaim, ClaimFacts>(bound)["volume"],
+        json!("v")
+    );
+
+    let volume = json!({
+        "metadata": { "name": "v", "labels": { "topology.kubernetes.io/zone": "z" } },
+        "spec": { "capacity": { "storage": "2Gi" }, "accessModes": ["ReadWriteOnce"], "storageClassName": "s", "volumeMode": "Block",
+            "claimRef": { "namespace": "ns", "name": "c" },
+            "nodeAffinity": { "required": { "nodeSelectorTerms": [{ "matchExpressions": [{ "key": "h", "operator": "Exists" }] }] } } },
+        "status": { "phase": "Available" },
+    });
+    let expected = json!({
+        "name": "v", "class": "s", "bytes": 2_147_483_648_i64, "modes": ["ReadWriteOnce"], "block": true, "available": true, "claim": "ns/c",
+        "labels": { "topology.kubernetes.io/zone": "z" }, "nodes": [[{ "key": "h", "operator": "Exists" }]],
+    });
+    assert_eq!(facts::<core::PersistentVolume, VolumeFacts>(volume), expected);
+
+    let class = json!({ "metadata": { "name": "s" }, "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer",
+        "allowedTopologies": [{ "matchLabelExpressions": [{ "key": "z", "values": ["b", "a"] }] }] });
+    let expected =
+        json!({ "name": "s", "waits": true, "topologies": [[{ "key": "z", "operator": "In", "values": ["a", "b"] }]] });
+    assert_eq!(facts::<StorageClass, StorageFacts>(class), expected);
+}
+
+#[test]
+fn images_ports_and_strategies() {
+    let pod = json!({ "metadata": { "name": "p", "namespace": "ns", "annotations": {
+        "volcano.sh/resource-strategy-scoring-type": "MostAllocated", "volcano.sh/resource-strategy-weight": "{\"cpu\": 2}" } },
+        "spec": {
+            "initContainers": [{ "name": "i", "image": "host:5000/init" }],
+            "containers": [
+                { "name": "a", "image": "app@sha256:0", "ports": [{ "hostPort": 80, "hostIP": "0.0.0.0" }, { "containerPort": 1 }] },
+                { "name": "b", "image": "app:2", "ports": [{ "hostPort": 53, "protocol": "UDP", "hostIP": "10.0.0.1" }] },
+            ],
+        } });
+    let expected = json!({
+        "images": ["app:2", "app@sha256:0", "host:5000/init:latest"],
+        "ports": [{ "port": 53, "protocol": "UDP", "address": "10.0.0.1" }, { "port": 80, "protocol": "TCP" }],
+        "strategy": { "most": true, "weights": { "cpu": 2 } },
+    });
+    assert_eq!(facts::<slim::Pod, PodFacts>(pod)["constraints"], expected);
 }
