@@ -43,7 +43,7 @@ pub use model::{
     Commit, CommitError, Compacted, Draft, Event, EventKind, Expect, FIRST_REVISION, Facets, Indexer, Key, Listing,
     Object, OpenError, Revision, Write,
 };
-use state::State;
+use state::{State, TableId};
 pub use watch::Watch;
 
 /// The unit in which waiting writes are counted against [`Options::pending_bytes_max`].
@@ -131,7 +131,7 @@ impl Store {
 
     fn start(options: Options, log: Option<Log>, state: State) -> Result<Self, OpenError> {
         let shared = Arc::new(Shared {
-            head: Mutex::new(Head::new(state.revision())),
+            head: Mutex::new(Head::new(&state)),
             work: Condvar::new(),
             state: RwLock::new(state),
             room: Semaphore::new(permits(options.pending_bytes_max) as usize),
@@ -213,7 +213,7 @@ impl Store {
     /// before that, it may or may not have happened.
     pub async fn commit(&self, writes: Vec<Write>) -> Result<Commit, CommitError> {
         let shared = &*self.shared;
-        let steps = prepare::steps(writes, self.revision(), shared.options.indexer);
+        let steps = prepare::steps(writes, shared.options.indexer);
         let (bytes, max) = (prepare::weight(&steps), shared.options.transaction_bytes_max);
         if bytes > max {
             return Err(CommitError::TooLarge { bytes, max });
@@ -237,10 +237,10 @@ impl Store {
 type Done = oneshot::Receiver<Result<(), CommitError>>;
 
 impl Shared {
-    fn submit(&self, steps: Vec<prepare::Step>, bytes: usize, permits: u32) -> Result<(Commit, Done), CommitError> {
+    fn submit(&self, steps: prepare::Steps, bytes: usize, permits: u32) -> Result<(Commit, Done), CommitError> {
         let (done, receiver) = oneshot::channel();
         let mut head = self.head.lock();
-        let accepted = head.accept(steps, &self.state.read())?;
+        let accepted = head.accept(steps)?;
         let commit = Commit {
             revision: accepted.revision,
             objects: accepted.objects,
@@ -253,9 +253,8 @@ impl Shared {
         };
         match self.options.backend {
             Backend::Memory => {
-                let batch = [transaction];
-                self.show(&batch);
-                head.settle(&batch);
+                let mut batch = [transaction];
+                self.show(&mut batch);
                 self.answer(batch);
             }
             Backend::Disk(_) => {
@@ -267,26 +266,27 @@ impl Shared {
         Ok((commit, receiver))
     }
 
-    /// Makes a batch visible and wakes its watchers.
-    fn show(&self, batch: &[Transaction]) {
-        let mut rest = batch;
-        while !rest.is_empty() {
+    /// Makes a batch visible and wakes its watchers. Its events move to where they are seen.
+    fn show(&self, batch: &mut [Transaction]) {
+        let mut rest = batch.iter_mut();
+        while rest.len() > 0 {
             // Readers get in between, but never between the writes of one transaction.
-            let mut touched: SmallVec<[&Arc<str>; 4]> = SmallVec::new();
             let mut bells: SmallVec<[Arc<watch::Bell>; 4]> = SmallVec::new();
+            let mut touched: SmallVec<[TableId; 4]> = SmallVec::new();
             let mut state = self.state.write();
             let mut shown = 0;
-            while let Some((transaction, later)) = rest.split_first().filter(|_| shown < SHOWN_AT_ONCE) {
-                rest = later;
+            while shown < SHOWN_AT_ONCE
+                && let Some(transaction) = rest.next()
+            {
                 shown += transaction.events.len().max(1);
-                for event in &transaction.events {
-                    state.apply(event.clone());
-                    if !touched.contains(&&event.object.key.resource) {
-                        touched.push(&event.object.key.resource);
+                for event in transaction.events.drain(..) {
+                    let table = state.apply(event);
+                    if !touched.contains(&table) {
+                        touched.push(table);
                     }
                 }
             }
-            bells.extend(touched.into_iter().map(|resource| Arc::clone(state.bell(resource))));
+            bells.extend(touched.into_iter().map(|table| Arc::clone(state.bell(table))));
             drop(state);
             for bell in bells {
                 bell.send_replace(());
@@ -312,7 +312,7 @@ impl Shared {
             "the store cannot write to its disk and refuses writes from now on"
         );
         let error = CommitError::Io(Arc::from(what));
-        let waiting = self.head.lock().refuse(error.clone());
+        let waiting = self.head.lock().fail(error.clone());
         let permits = batch.into_iter().chain(waiting).map(|transaction| {
             let _ = transaction.done.send(Err(error.clone()));
             transaction.permits as usize

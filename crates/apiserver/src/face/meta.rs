@@ -103,28 +103,27 @@ pub(crate) fn suffix(seed: &str) -> String {
 pub(crate) fn draft(object: &Value) -> Draft {
     let empty = Map::new();
     let map = object.as_object().unwrap_or(&empty);
-    let mut before = format!(
+    let before = format!(
         "{{\"apiVersion\":{},\"kind\":{},\"metadata\":{{\"resourceVersion\":\"",
         map.get("apiVersion").unwrap_or(&Value::Null),
         map.get("kind").unwrap_or(&Value::Null)
-    )
-    .into_bytes();
-    before.shrink_to_fit();
-    let mut after = Vec::with_capacity(1024);
-    after.push(b'"');
+    );
+    let mut draft = Draft::new(before.as_bytes(), b"\"");
+    let after = draft.after();
+    after.reserve(1024);
     let metadata = map.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
     for (key, value) in metadata.iter().filter(|(key, _)| *key != "resourceVersion") {
-        member(&mut after, key, value);
+        member(after, key, value);
     }
     after.push(b'}');
     for (key, value) in map
         .iter()
         .filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata"))
     {
-        member(&mut after, key, value);
+        member(after, key, value);
     }
     after.push(b'}');
-    Draft { before, after }
+    draft
 }
 
 fn member(out: &mut Vec<u8>, key: &str, value: &Value) {
@@ -235,7 +234,7 @@ mod tests {
         let object = json!({"kind": "Pod", "apiVersion": "v1", "spec": {"a": 1},
             "metadata": {"name": "x", "resourceVersion": "5"}});
         let draft = draft(&object);
-        let text = String::from_utf8([draft.before, b"77".to_vec(), draft.after].concat()).expect("text");
+        let text = String::from_utf8(draft.seal(77).to_vec()).expect("text");
         let prefix = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"resourceVersion":"77","name":"x"}"#;
         assert_eq!(text, format!(r#"{prefix},"spec":{{"a":1}}}}"#));
     }

@@ -219,12 +219,12 @@ fn bound(pods: &Kind, current: &Object, binding: &Binding, now: &str) -> ApiResu
     // The spec is copied as it is, with the node before its first field.
     let fields = pod.spec.get().trim_start().strip_prefix('{').unwrap_or_default();
     let comma = if fields.trim_start().starts_with('}') { "" } else { "," };
-    draft.after.pop();
-    draft
-        .after
+    let after = draft.after();
+    after.pop();
+    after
         .extend_from_slice(format!(",\"spec\":{{\"nodeName\":{}{comma}", Value::from(node)).as_bytes());
-    draft.after.extend_from_slice(fields.as_bytes());
-    draft.after.push(b'}');
+    after.extend_from_slice(fields.as_bytes());
+    after.push(b'}');
     Ok(draft)
 }
 

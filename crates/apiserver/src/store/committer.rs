@@ -48,7 +48,11 @@ fn run(shared: &Shared, mut log: Log) {
     let (publisher, asks) = mpsc::channel();
     // `publisher` moves in, so that its end, which ends the other thread, comes before the wait for that.
     std::thread::scope(move |scope| {
-        scope.spawn(move || asks.into_iter().for_each(|ask| serve(shared, ask)));
+        let answers = std::thread::Builder::new().name("store-answers".to_owned());
+        let spawned = answers.spawn_scoped(scope, move || asks.into_iter().for_each(|ask| serve(shared, ask)));
+        if let Err(error) = spawned {
+            return shared.fail(Vec::new(), &error.to_string());
+        }
         let (mut last, mut ahead) = (0, 0);
         while let Some(batch) = take(shared, last) {
             last = batch.len();
@@ -59,9 +63,7 @@ fn run(shared: &Shared, mut log: Log) {
                 }
                 ahead = 0;
             }
-            // Only a state that shows every batch before tells what is still alive in the log.
-            let state = (ahead == 0).then_some(&shared.state);
-            if let Err(what) = log.append(&batch, state) {
+            if let Err(what) = log.append(&batch, &shared.state) {
                 return shared.fail(batch, &what);
             }
             if small {
@@ -92,9 +94,8 @@ fn serve(shared: &Shared, ask: Ask) {
     }
 }
 
-fn publish(shared: &Shared, batch: Vec<Transaction>) {
-    shared.show(&batch);
-    shared.head.lock().settle(&batch);
+fn publish(shared: &Shared, mut batch: Vec<Transaction>) {
+    shared.show(&mut batch);
     shared.answer(batch);
 }
 

@@ -1,19 +1,25 @@
 //! The newest state: what is visible plus the writes that are on their way to disk. Conditions are
 //! checked here, so that a writer need not wait for another's fsync to build on its result.
 
-use std::collections::{HashMap, VecDeque};
+use std::borrow::Borrow;
+use std::collections::{HashSet, VecDeque};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use smallvec::SmallVec;
 use tokio::sync::oneshot;
 
-use super::model::{CommitError, Event, EventKind, Expect, Facets, Key, Object, Revision};
-use super::prepare::Step;
+use super::model::{CommitError, Event, EventKind, Expect, Facets, Key, Object, Revision, Row};
+use super::prepare::{Step, Steps};
 use super::state::State;
+
+/// The changes of a transaction; most have one.
+pub(super) type Events = SmallVec<[Event; 1]>;
 
 /// A transaction whose conditions held, waiting for the disk.
 pub(super) struct Transaction {
-    pub(super) events: Vec<Event>,
+    pub(super) events: Events,
     pub(super) bytes: usize,
     /// What it takes of the room for waiting writes.
     pub(super) permits: u32,
@@ -24,58 +30,84 @@ pub(super) struct Transaction {
 pub(super) struct Accepted {
     pub(super) revision: Revision,
     pub(super) objects: Vec<Arc<Object>>,
-    pub(super) events: Vec<Event>,
+    pub(super) events: Events,
 }
 
-/// The pending version of a key; `None` is a deletion.
-type Pending = (Revision, Option<Arc<Object>>);
+/// The newest version of an object, found by its key.
+struct Newest(Arc<Object>);
+
+impl Borrow<Key> for Newest {
+    fn borrow(&self) -> &Key {
+        &self.0.key
+    }
+}
+
+impl Hash for Newest {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.key.hash(state);
+    }
+}
+
+impl PartialEq for Newest {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key == other.0.key
+    }
+}
+
+impl Eq for Newest {}
 
 pub(super) struct Head {
     /// The revision given last.
     revision: Revision,
-    overlay: HashMap<Key, Pending>,
+    /// Every object, so that a condition is checked with one look and without the lock that readers use.
+    newest: HashSet<Newest>,
+    /// How many rows were ever given, and those of them that are free.
+    rows: Row,
+    free: Vec<Row>,
     pub(super) queue: VecDeque<Transaction>,
     /// Why nothing is accepted any more.
     pub(super) refusal: Option<CommitError>,
+    /// The disk failed: what is visible is the newest there will be.
+    failed: bool,
 }
 
 impl Head {
-    pub(super) fn new(revision: Revision) -> Self {
+    /// The head of a store at rest.
+    pub(super) fn new(visible: &State) -> Self {
         Self {
-            revision,
-            overlay: HashMap::new(),
+            revision: visible.revision(),
+            newest: visible.objects().cloned().map(Newest).collect(),
+            rows: visible.rows(),
+            free: Vec::new(),
             queue: VecDeque::new(),
             refusal: None,
+            failed: false,
         }
     }
 
+    /// The newest version, or what is visible once nothing newer can become so.
     pub(super) fn get(&self, key: &Key, visible: impl FnOnce() -> Option<Arc<Object>>) -> Option<Arc<Object>> {
-        match self.overlay.get(key) {
-            Some((_, pending)) => pending.clone(),
-            None => visible(),
-        }
+        if self.failed { visible() } else { self.find(key) }
+    }
+
+    fn find(&self, key: &Key) -> Option<Arc<Object>> {
+        self.newest.get(key).map(|newest| Arc::clone(&newest.0))
     }
 
     /// Checks every condition and gives every write its revision; or changes nothing.
-    pub(super) fn accept(&mut self, steps: Vec<Step>, visible: &State) -> Result<Accepted, CommitError> {
+    pub(super) fn accept(&mut self, steps: Steps) -> Result<Accepted, CommitError> {
         if let Some(refusal) = &self.refusal {
             return Err(refusal.clone());
         }
         let before = self.revision;
-        let mut undo = Vec::with_capacity(steps.len());
         let mut accepted = Accepted {
             revision: before,
             objects: Vec::with_capacity(steps.len()),
-            events: Vec::with_capacity(steps.len()),
+            events: Events::with_capacity(steps.len()),
         };
         for step in steps {
-            if let Err(conflict) = self.step(step, visible, &mut accepted, &mut undo) {
-                for (key, pending) in undo.into_iter().rev() {
-                    match pending {
-                        Some(pending) => self.overlay.insert(key, pending),
-                        None => self.overlay.remove(&key),
-                    };
-                }
+            if let Err(conflict) = self.step(step, &mut accepted) {
+                self.undo(accepted.events);
                 self.revision = before;
                 return Err(conflict);
             }
@@ -87,19 +119,35 @@ impl Head {
         Ok(accepted)
     }
 
-    fn step(
-        &mut self,
-        step: Step,
-        visible: &State,
-        accepted: &mut Accepted,
-        undo: &mut Vec<(Key, Option<Pending>)>,
-    ) -> Result<(), CommitError> {
+    fn undo(&mut self, events: Events) {
+        for event in events.into_iter().rev() {
+            match event.kind {
+                EventKind::Added => self.free.push(event.object.row),
+                EventKind::Modified => {}
+                // The one freed last.
+                EventKind::Deleted => drop(self.free.pop()),
+            }
+            match event.previous {
+                Some(previous) => self.newest.replace(Newest(previous)),
+                None => self.newest.take(&event.object.key),
+            };
+        }
+    }
+
+    fn new_row(&mut self) -> Row {
+        self.free.pop().unwrap_or_else(|| {
+            self.rows += 1;
+            self.rows - 1
+        })
+    }
+
+    fn step(&mut self, step: Step, accepted: &mut Accepted) -> Result<(), CommitError> {
         let (key, expect, body) = match step {
             Step::Put { key, expect, body } => (key, expect, Some((body, false))),
             Step::Delete { key, expect, last } => (key, expect, Some((last, true))),
             Step::Check { key, expect } => (key, expect, None),
         };
-        let previous = self.get(&key, || visible.get(&key.resource, &key.namespace, &key.name).cloned());
+        let previous = self.find(&key);
         let found = previous.as_ref().map(|object| object.revision);
         let Some((body, delete)) = body else {
             if !expect.holds(found) {
@@ -117,9 +165,14 @@ impl Head {
             return Err(CommitError::Conflict { key, expect, found });
         }
         self.revision += 1;
-        let object = body.seal(key.clone(), self.revision);
-        let pending = (self.revision, (!delete).then(|| Arc::clone(&object)));
-        undo.push((key.clone(), self.overlay.insert(key, pending)));
+        let row = previous.as_ref().map_or_else(|| self.new_row(), |previous| previous.row);
+        let object = body.seal(key, self.revision, row);
+        if delete {
+            self.newest.remove(&object.key);
+            self.free.push(row);
+        } else {
+            self.newest.replace(Newest(Arc::clone(&object)));
+        }
         accepted.objects.push(Arc::clone(&object));
         let kind = match (delete, &previous) {
             (true, _) => EventKind::Deleted,
@@ -136,23 +189,11 @@ impl Head {
         Ok(())
     }
 
-    /// These are visible now: the overlay need not hold them, unless it holds newer ones.
-    pub(super) fn settle(&mut self, batch: &[Transaction]) {
-        for event in batch.iter().flat_map(|transaction| &transaction.events) {
-            if self
-                .overlay
-                .get(&event.object.key)
-                .is_some_and(|(revision, _)| *revision == event.revision)
-            {
-                self.overlay.remove(&event.object.key);
-            }
-        }
-    }
-
-    /// Takes nothing more, and gives back what waits in the queue.
-    pub(super) fn refuse(&mut self, refusal: CommitError) -> VecDeque<Transaction> {
+    /// Takes nothing more, and gives back what waits in the queue: it does not happen.
+    pub(super) fn fail(&mut self, refusal: CommitError) -> VecDeque<Transaction> {
         self.refusal.get_or_insert(refusal);
-        self.overlay.clear();
+        self.failed = true;
+        self.newest.clear();
         std::mem::take(&mut self.queue)
     }
 }
@@ -164,5 +205,6 @@ fn nothing(key: Key) -> Arc<Object> {
         revision: 0,
         body: Bytes::new(),
         facets: Facets::default(),
+        row: Row::MAX,
     })
 }

@@ -11,8 +11,8 @@ use redb::{Builder, Database, DatabaseError, ReadableDatabase, ReadableTable, Ta
 use super::Options;
 use super::folder::{Condition, Folder, io_error};
 use super::head::Transaction;
-use super::model::{EventKind, OpenError, Revision};
-use super::reclaim::{self, Batch, Plan};
+use super::model::{OpenError, Revision};
+use super::reclaim::{self, Alive, Batch, Entry, Plan};
 use super::record::{self, Header};
 use super::replay::{Replay, Replayed};
 use super::state::State;
@@ -36,14 +36,11 @@ pub(super) struct Log {
     batches: VecDeque<Batch>,
     /// The size of all batches.
     total_bytes: u64,
-    /// The size of what is alive in them.
-    live_bytes: u64,
+    /// What is alive in them.
+    alive: Alive,
     floor: u64,
     trimmed: Revision,
     next_sequence: u64,
-    /// What was written since the log was last looked over.
-    unplanned_bytes: u64,
-    unplanned_writes: usize,
     buffer: Vec<u8>,
     /// Last, so that the lock is let go after the database is closed.
     _folder: Option<Folder>,
@@ -84,46 +81,41 @@ impl Log {
             database,
             total_bytes: replayed.batches.iter().map(|batch| batch.bytes).sum(),
             batches: replayed.batches,
-            live_bytes: replayed.live_bytes,
+            alive: replayed.alive,
             floor: options.log_bytes_floor,
             trimmed: replayed.trimmed,
             next_sequence: replayed.next_sequence,
-            unplanned_bytes: 0,
-            unplanned_writes: 0,
             buffer: Vec::new(),
             _folder: folder,
         };
         (log, replayed.state)
     }
 
-    /// Writes a batch and waits until it is durable. With a state, which must be that of all batches before, it also
-    /// shortens the log. After an error the log must not be used again: what is on disk is known only after it has been
+    /// Writes a batch and waits until it is durable; shortens the log by the way. `visible` may lag behind what was
+    /// written before. After an error the log must not be used again: what is on disk is known only after it has been
     /// opened anew.
-    pub(super) fn append(&mut self, transactions: &[Transaction], state: Option<&RwLock<State>>) -> Result<(), String> {
-        let written = catch_unwind(AssertUnwindSafe(|| self.try_append(transactions, state)));
+    pub(super) fn append(&mut self, transactions: &[Transaction], visible: &RwLock<State>) -> Result<(), String> {
+        let written = catch_unwind(AssertUnwindSafe(|| self.try_append(transactions, visible)));
         match written {
             Ok(result) => result.map_err(|error| error.to_string()),
             Err(panic) => Err(message(&*panic)),
         }
     }
 
-    /// What to do for the log beside the `coming` bytes; as much as fits all that came since this was last asked.
-    fn plan(&mut self, state: &State, coming: u64) -> (Plan, Revision) {
-        let bytes = std::mem::take(&mut self.unplanned_bytes);
-        let writes = std::mem::take(&mut self.unplanned_writes);
-        let allowed = self.live_bytes.saturating_mul(2).saturating_add(self.floor);
-        let excess = (self.total_bytes + coming).saturating_sub(allowed);
-        let plan = reclaim::plan(&mut self.batches, state, excess, bytes, writes);
-        (plan, state.compacted())
+    /// What to do for the log beside these writes of `bytes`.
+    fn plan(&mut self, bytes: u64, writes: usize, visible: &RwLock<State>) -> Plan {
+        let allowed = self.alive.bytes().saturating_mul(2).saturating_add(self.floor);
+        let excess = (self.total_bytes + bytes).saturating_sub(allowed);
+        let find = |entry: Entry| visible.read().version(entry.row, entry.revision);
+        reclaim::plan(&mut self.batches, &self.alive, find, excess, (bytes, writes))
     }
 
-    fn try_append(&mut self, transactions: &[Transaction], state: Option<&RwLock<State>>) -> Result<(), redb::Error> {
+    fn try_append(&mut self, transactions: &[Transaction], visible: &RwLock<State>) -> Result<(), redb::Error> {
         let events = || transactions.iter().flat_map(|transaction| &transaction.events);
         let Some(last) = events().last() else { return Ok(()) };
         let bytes: u64 = events().map(|event| record::size(&event.object)).sum();
-        self.unplanned_bytes += bytes;
-        self.unplanned_writes += events().count();
-        let (plan, compacted) = state.map_or_else(Default::default, |state| self.plan(&state.read(), bytes));
+        let plan = self.plan(bytes, events().count(), visible);
+        let compacted = visible.read().compacted();
         let sequence = self.next_sequence;
         let dropped = plan.dropped.last().map_or(0, |batch| batch.revision);
         let header = Header {
@@ -154,12 +146,7 @@ impl Log {
         self.batches.push_back(batch);
         self.next_sequence += 1;
         self.trimmed = header.trimmed;
-        for event in events() {
-            if event.kind != EventKind::Deleted {
-                self.live_bytes += record::size(&event.object);
-            }
-            self.live_bytes -= event.previous.as_deref().map_or(0, record::size);
-        }
+        events().for_each(|event| self.alive.follow(event));
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 /// A point in the store's one history. Every write gets its own; they only grow.
 pub type Revision = u64;
@@ -84,8 +84,12 @@ fn find<'a>(pairs: &'a [(Box<str>, Box<str>)], key: &str) -> Option<&'a str> {
 /// `metadata.resourceVersion`; it must be a pure function of the rest.
 pub type Indexer = fn(&Key, &[u8]) -> Facets;
 
+/// The place of an object in the tables that the store keeps by place: all its versions have the same.
+/// It is given at creation and given again after deletion, so it means nothing to anybody else.
+pub(super) type Row = u32;
+
 /// One version of one object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Object {
     /// Where it lives.
     pub key: Key,
@@ -95,15 +99,80 @@ pub struct Object {
     pub body: Bytes,
     /// What selectors look at.
     pub facets: Facets,
+    pub(super) row: Row,
 }
 
-/// A body with a hole: the store writes the digits of the new revision between the two halves.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        self.revision == other.revision
+            && self.key == other.key
+            && self.body == other.body
+            && self.facets == other.facets
+    }
+}
+
+impl Eq for Object {}
+
+/// The digits of the largest revision.
+const DIGITS: usize = 20;
+
+/// A body with a hole, into which the store writes the digits of the new revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
-    /// Up to and including the opening quote of `resourceVersion`'s value.
-    pub before: Vec<u8>,
-    /// From its closing quote on.
-    pub after: Vec<u8>,
+    /// The hole is as wide as it can have to be, and filled with zeros.
+    bytes: Vec<u8>,
+    /// Where the hole ends.
+    hole: usize,
+}
+
+impl Draft {
+    /// `before`: up to and including the opening quote of `resourceVersion`'s value; `after`: from its closing quote on.
+    pub fn new(before: &[u8], after: &[u8]) -> Self {
+        let hole = before.len() + DIGITS;
+        let mut bytes = Vec::with_capacity(hole + after.len());
+        bytes.extend_from_slice(before);
+        bytes.extend_from_slice(&[b'0'; DIGITS]);
+        bytes.extend_from_slice(after);
+        Self { bytes, hole }
+    }
+
+    /// What comes after the revision, to be appended to; what [`Draft::new`] was given stays.
+    pub fn after(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// As it will be, with another revision.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The body with its revision. The hole is closed from the left, for that part is short.
+    pub(crate) fn seal(self, revision: Revision) -> Bytes {
+        let Self { bytes, hole } = self;
+        // A buffer that has grown may be much too large to be kept.
+        let mut bytes = if bytes.capacity() - bytes.len() > bytes.len() / 8 {
+            Box::from(&*bytes)
+        } else {
+            bytes.into_boxed_slice()
+        };
+        let mut at = hole;
+        let mut rest = revision;
+        while at > 0 {
+            at -= 1;
+            if let Some(digit) = bytes.get_mut(at) {
+                *digit = b'0' + (rest % 10) as u8;
+            }
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        let spare = at.saturating_sub(hole.saturating_sub(DIGITS));
+        bytes.copy_within(..at - spare, spare);
+        let mut body = Bytes::from(bytes);
+        body.advance(spare);
+        body
+    }
 }
 
 /// What a write demands of the current state of its key.

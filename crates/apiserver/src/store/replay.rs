@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Options;
-use super::model::{Event, EventKind, FIRST_REVISION, Indexer, Key, Object, Revision};
-use super::reclaim::{Batch, Entry};
+use super::model::{Event, EventKind, FIRST_REVISION, Indexer, Key, Object, Revision, Row};
+use super::reclaim::{Alive, Batch, Entry};
 use super::record::{self, Header, Record, Visitor};
 use super::state::{EVENT_OVERHEAD, State};
 
@@ -24,13 +24,14 @@ struct Raw {
 }
 
 impl Raw {
-    fn object(&self, indexer: Indexer) -> Arc<Object> {
+    fn object(&self, indexer: Indexer, row: Row) -> Arc<Object> {
         let facets = indexer(&self.key, &self.body);
         Arc::new(Object {
             key: self.key.clone(),
             revision: self.revision,
             body: self.body.clone(),
             facets,
+            row,
         })
     }
 }
@@ -59,8 +60,10 @@ pub(super) struct Replay {
     /// Per resource: history is complete only above this.
     floors: BTreeMap<Arc<str>, Revision>,
     names: HashSet<Arc<str>>,
-    batches: VecDeque<Batch>,
-    entries: Vec<Entry>,
+    batches: Vec<Batch>,
+    /// The versions in each of them; a row is given only to those that turn out to be alive.
+    entries: Vec<Vec<Revision>>,
+    entries_of_this: Vec<Revision>,
     /// Revisions seen so far, to see that they grow.
     revision: Revision,
 }
@@ -69,8 +72,7 @@ pub(super) struct Replay {
 pub(super) struct Replayed {
     pub(super) state: State,
     pub(super) batches: VecDeque<Batch>,
-    /// The size in the log of what is alive.
-    pub(super) live_bytes: u64,
+    pub(super) alive: Alive,
     pub(super) trimmed: Revision,
     pub(super) next_sequence: u64,
 }
@@ -86,8 +88,9 @@ impl Replay {
             events_bytes_max: options.history_bytes_max,
             floors: BTreeMap::new(),
             names: HashSet::new(),
-            batches: VecDeque::new(),
+            batches: Vec::new(),
             entries: Vec::new(),
+            entries_of_this: Vec::new(),
             revision: FIRST_REVISION,
         }
     }
@@ -97,7 +100,7 @@ impl Replay {
         let (header, reader) = record::header(bytes)?;
         let expected = self
             .batches
-            .back()
+            .last()
             .map_or(self.header.map(|newest| newest.oldest), |b| Some(b.sequence + 1));
         if header.sequence != sequence || expected != Some(sequence) {
             return Err(format!(
@@ -110,12 +113,12 @@ impl Replay {
             return Err(format!("its revision {} is behind {}", header.revision, self.revision));
         }
         self.revision = header.revision;
-        let entries = std::mem::take(&mut self.entries);
-        self.batches.push_back(Batch {
+        self.entries.push(std::mem::take(&mut self.entries_of_this));
+        self.batches.push(Batch {
             sequence,
             bytes: bytes.len() as u64,
             revision: header.revision,
-            entries,
+            entries: Vec::new(),
         });
         Ok(())
     }
@@ -154,7 +157,7 @@ impl Replay {
 
     /// The end of the log: computes facets of what is left and builds the state.
     pub(super) fn finish(self, options: &Options) -> Result<Replayed, String> {
-        let (last, newest) = (self.batches.back().map(|batch| batch.sequence), self.header);
+        let (last, newest) = (self.batches.last().map(|batch| batch.sequence), self.header);
         if last != newest.map(|header| header.sequence) {
             return Err(format!("the log ends with batch {last:?}, not with the newest"));
         }
@@ -163,12 +166,18 @@ impl Replay {
             known: HashMap::new(),
         };
         let mut state = State::new(options.history_bytes_max);
-        let mut live_bytes = 0;
+        let mut alive = Alive::default();
         for object in index(&self.objects.into_values().collect::<Vec<_>>(), options.indexer) {
-            live_bytes += record::size(&object);
+            alive.insert(&object);
             versions.known.insert(object.revision, Arc::clone(&object));
             state.restore(object);
         }
+        let batches = self.batches.into_iter().zip(self.entries).map(|(batch, revisions)| {
+            let alive = revisions.iter().filter_map(|revision| versions.known.get(revision));
+            let entries = alive.map(|object| Entry::of(object)).collect();
+            Batch { entries, ..batch }
+        });
+        let batches = batches.collect();
         for event in self.events {
             let object = versions.object(event.object);
             let previous = event.previous.map(|previous| versions.object(previous));
@@ -189,8 +198,8 @@ impl Replay {
         let next_sequence = last.map_or(1, |last| last + 1);
         Ok(Replayed {
             state,
-            batches: self.batches,
-            live_bytes,
+            batches,
+            alive,
             trimmed,
             next_sequence,
         })
@@ -200,10 +209,7 @@ impl Replay {
 impl Visitor for Replay {
     fn carried(&mut self, record: &Record<'_>) -> Result<(), String> {
         let raw = self.raw(record);
-        self.entries.push(Entry {
-            key: raw.key.clone(),
-            revision: raw.revision,
-        });
+        self.entries_of_this.push(raw.revision);
         match self.objects.get(&raw.key) {
             Some(known) if known.revision == raw.revision => Ok(()),
             Some(known) => Err(format!(
@@ -233,10 +239,7 @@ impl Visitor for Replay {
         let known = if kind == EventKind::Deleted {
             self.objects.remove(&key)
         } else {
-            self.entries.push(Entry {
-                key: key.clone(),
-                revision,
-            });
+            self.entries_of_this.push(revision);
             self.objects.insert(key.clone(), object.clone())
         };
         let trimmed = self.header.map_or(0, |newest| newest.trimmed);
@@ -269,18 +272,22 @@ struct Versions {
 impl Versions {
     fn object(&mut self, raw: Raw) -> Arc<Object> {
         let indexer = self.indexer;
-        Arc::clone(self.known.entry(raw.revision).or_insert_with(|| raw.object(indexer)))
+        Arc::clone(self.known.entry(raw.revision).or_insert_with(|| raw.object(indexer, Row::MAX)))
     }
 }
 
-/// Computes the facets of many versions, on all cores: of a start this is what takes longest.
+/// Computes the facets of the newest versions, on all cores: of a start this is what takes longest.
 fn index(raws: &[Raw], indexer: Indexer) -> Vec<Arc<Object>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = raws.len().div_ceil(threads).max(SHARE_MIN);
     std::thread::scope(|scope| {
-        let work = |share: &'_ [Raw]| share.iter().map(|raw| raw.object(indexer)).collect::<Vec<_>>();
-        let shares: Vec<_> = raws
-            .chunks(share)
+        let work = |(first, raws): (Row, &'_ [Raw])| {
+            let numbered = (first..).zip(raws);
+            numbered.map(|(row, raw)| raw.object(indexer, row)).collect::<Vec<_>>()
+        };
+        let shares: Vec<_> = (0..)
+            .step_by(share)
+            .zip(raws.chunks(share))
             .map(|share| scope.spawn(move || work(share)))
             .collect();
         let done = shares

@@ -54,10 +54,7 @@ impl StorageBackend for Failing {
 }
 
 fn put(name: &str) -> Write {
-    let draft = Draft {
-        before: vec![b'x'; 3000],
-        after: Vec::new(),
-    };
+    let draft = Draft::new(&[b'x'; 3000], b"");
     Write::Put {
         key: Key::new("pods", "default", name),
         expect: Expect::Any,

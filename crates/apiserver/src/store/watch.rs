@@ -26,10 +26,12 @@ impl Watch {
     pub(super) fn new(shared: &Arc<Shared>, resource: &str, after: Revision) -> Result<Self, Compacted> {
         let mut state = shared.state.write();
         state.retained(resource, after)?;
-        let bell = state.bell(resource).subscribe();
+        let resource = Arc::from(resource);
+        let table = state.table_id(&resource);
+        let bell = state.bell(table).subscribe();
         Ok(Self {
             shared: Arc::clone(shared),
-            resource: Arc::from(resource),
+            resource,
             cursor: after,
             bell,
         })

@@ -198,10 +198,7 @@ fn change(round: usize, n: usize) -> Write {
     let key = Key::new("configmaps", "default", format!("m{n:03}"));
     let before = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"resourceVersion":""#;
     let after = format!(r#"","name":"m{n:03}","namespace":"default"}},"data":{{"round":"{round}"}}}}"#);
-    let draft = Draft {
-        before: before.into(),
-        after: after.into(),
-    };
+    let draft = Draft::new(before.as_bytes(), after.as_bytes());
     if round + 1 == CHANGES / OBJECTS && n.is_multiple_of(10) {
         Write::Delete {
             key,

@@ -189,10 +189,7 @@ impl AdmissionHook for Adoption {
             for (old, new) in swaps {
                 after = after.replace(&old, &new);
             }
-            let draft = Draft {
-                before: format!("{before}\"").into_bytes(),
-                after: after.into_bytes(),
-            };
+            let draft = Draft::new(format!("{before}\"").as_bytes(), after.as_bytes());
             let expect = Expect::Present;
             let writes = vec![Write::Put { key, expect, draft }];
             let done = self.store.commit(writes).now_or_never();

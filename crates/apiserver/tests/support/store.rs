@@ -9,10 +9,8 @@ use basalt_apiserver::store::{
 
 /// A body `{"resourceVersion":"…","value":"VALUE"}`.
 pub(crate) fn draft(value: &str) -> Draft {
-    Draft {
-        before: br#"{"resourceVersion":""#.to_vec(),
-        after: format!(r#"","value":"{value}"}}"#).into_bytes(),
-    }
+    let after = format!(r#"","value":"{value}"}}"#);
+    Draft::new(br#"{"resourceVersion":""#, after.as_bytes())
 }
 
 /// What [`draft`] becomes.

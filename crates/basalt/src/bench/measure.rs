@@ -18,17 +18,19 @@ pub(crate) struct Load {
     pub(crate) p99_ms: f64,
 }
 
-/// Lets `writers` tasks call `write(writer, count)` one after the other for `time`, and counts. The
-/// first tenth of the time warms up and does not count.
-pub(crate) async fn load<W, F>(writers: usize, time: Duration, write: W) -> anyhow::Result<Load>
-where
-    W: Fn(usize, u64) -> F + Clone + Send + 'static,
-    F: Future<Output = anyhow::Result<()>> + Send,
-{
+/// One of those who write at the same time.
+pub(crate) trait Writer: Send + 'static {
+    /// Does its `count`-th write.
+    fn write(&mut self, count: u64) -> impl Future<Output = anyhow::Result<()>> + Send;
+}
+
+/// Lets `writers` tasks write one after the other for `time`, and counts. The first tenth of the time warms up and does
+/// not count.
+pub(crate) async fn load<W: Writer>(writers: usize, time: Duration, writer: impl Fn(usize) -> W) -> anyhow::Result<Load> {
     let begin = Instant::now() + time / 10;
     let end = begin + time;
-    let one = |writer: usize| {
-        let write = write.clone();
+    let one = |number: usize| {
+        let mut writer = writer(number);
         let work = async move {
             let mut times = Vec::new();
             for count in 0.. {
@@ -36,7 +38,7 @@ where
                 if before >= end {
                     break;
                 }
-                write(writer, count).await?;
+                writer.write(count).await?;
                 let after = Instant::now();
                 if after >= begin && after < end {
                     times.push(after - before);

@@ -11,7 +11,7 @@ use anyhow::Context;
 use basalt_apiserver::store::{Backend, Draft, Expect, Key, Options, Store, Write};
 use serde::Serialize;
 
-use super::measure::{Load, load};
+use super::measure::{Load, Writer, load};
 
 /// How many objects each writer writes in turn: enough that they are not always the same, few enough
 /// that the store does not grow with the length of the run.
@@ -133,15 +133,18 @@ async fn measure(args: &Args, folder: &std::path::Path) -> anyhow::Result<Report
     })
 }
 
+const BEFORE_VALUE: &[u8] = br#""},"data":""#;
+const AFTER_VALUE: &[u8] = br#""}"#;
+
 /// A body around the value, with the place of the revision.
 fn draft(value: &[u8]) -> Draft {
-    let mut after = br#""},"data":""#.to_vec();
+    let mut draft = Draft::new(br#"{"metadata":{"resourceVersion":""#, b"");
+    let after = draft.after();
+    after.reserve_exact(value.len() + BEFORE_VALUE.len() + AFTER_VALUE.len());
+    after.extend_from_slice(BEFORE_VALUE);
     after.extend_from_slice(value);
-    after.extend_from_slice(br#""}"#);
-    Draft {
-        before: br#"{"metadata":{"resourceVersion":""#.to_vec(),
-        after,
-    }
+    after.extend_from_slice(AFTER_VALUE);
+    draft
 }
 
 /// The name of the object that a writer writes next.
@@ -149,23 +152,34 @@ fn name(writer: usize, count: u64) -> String {
     format!("writer-{writer}-{}", count % KEYS_PER_WRITER)
 }
 
+/// Writes into a store of this process.
+struct InProcess {
+    store: Store,
+    keys: Vec<Key>,
+    value: Arc<[u8]>,
+}
+
+impl Writer for InProcess {
+    async fn write(&mut self, count: u64) -> anyhow::Result<()> {
+        let put = Write::Put {
+            key: self.keys[(count % KEYS_PER_WRITER) as usize].clone(),
+            expect: Expect::Any,
+            draft: draft(&self.value),
+        };
+        self.store.commit(vec![put]).await?;
+        Ok(())
+    }
+}
+
 async fn in_process(store: &Store, writers: usize, time: Duration, value: &Arc<[u8]>) -> anyhow::Result<Load> {
-    let (store, value) = (store.clone(), Arc::clone(value));
-    load(writers, time, move |writer, count| {
-        let (store, value) = (store.clone(), Arc::clone(&value));
-        async move {
-            let key = Key::new("configmaps", "default", name(writer, count));
-            store
-                .commit(vec![Write::Put {
-                    key,
-                    expect: Expect::Any,
-                    draft: draft(&value),
-                }])
-                .await?;
-            Ok(())
-        }
-    })
-    .await
+    let writer = |number| InProcess {
+        store: store.clone(),
+        keys: (0..KEYS_PER_WRITER)
+            .map(|count| Key::new("configmaps", "default", name(number, count)))
+            .collect(),
+        value: Arc::clone(value),
+    };
+    load(writers, time, writer).await
 }
 
 /// Reads of objects spread over a store of 100,000.

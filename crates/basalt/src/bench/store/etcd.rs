@@ -14,7 +14,7 @@ use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 
-use super::{Load, load, name};
+use super::{Load, Writer, load, name};
 
 /// As many as an API server would use, and more than enough to keep etcd busy.
 const CONNECTIONS: usize = 16;
@@ -25,7 +25,7 @@ type Connection = SendRequest<Full<Bytes>>;
 /// A running etcd; it ends with this.
 pub(super) struct Etcd {
     process: Child,
-    connections: Arc<[Connection]>,
+    connections: Vec<Connection>,
 }
 
 impl Drop for Etcd {
@@ -72,7 +72,7 @@ impl Etcd {
             .with_context(|| format!("starting {}", binary.display()))?;
         let mut etcd = Self {
             process,
-            connections: Arc::new([]),
+            connections: Vec::new(),
         };
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, client));
         let begin = Instant::now();
@@ -90,19 +90,32 @@ impl Etcd {
         while connections.len() < CONNECTIONS {
             connections.push(connect(address).await?);
         }
-        etcd.connections = connections.into();
+        etcd.connections = connections;
         Ok(etcd)
     }
 
     /// Puts by concurrent writers.
     pub(super) async fn load(&self, writers: usize, time: Duration, value: &Arc<[u8]>) -> anyhow::Result<Load> {
-        let (connections, value) = (Arc::clone(&self.connections), Arc::clone(value));
-        load(writers, time, move |writer, count| {
-            let connection = connections[writer % connections.len()].clone();
-            let message = put(name(writer, count).as_bytes(), &value);
-            async move { send(connection, message).await }
-        })
-        .await
+        let writer = |number| Putter {
+            number,
+            connection: self.connections[number % self.connections.len()].clone(),
+            value: Arc::clone(value),
+        };
+        load(writers, time, writer).await
+    }
+}
+
+/// Puts into etcd.
+struct Putter {
+    number: usize,
+    connection: Connection,
+    value: Arc<[u8]>,
+}
+
+impl Writer for Putter {
+    async fn write(&mut self, count: u64) -> anyhow::Result<()> {
+        let message = put(name(self.number, count).as_bytes(), &self.value);
+        send(&mut self.connection, message).await
     }
 }
 
@@ -122,8 +135,8 @@ async fn connect(address: SocketAddr) -> anyhow::Result<Connection> {
 
 /// A connection over which a put has worked.
 async fn ready(address: SocketAddr) -> anyhow::Result<Connection> {
-    let connection = connect(address).await?;
-    send(connection.clone(), put(b"ready", b"?")).await?;
+    let mut connection = connect(address).await?;
+    send(&mut connection, put(b"ready", b"?")).await?;
     Ok(connection)
 }
 
@@ -147,7 +160,7 @@ fn put(key: &[u8], value: &[u8]) -> Bytes {
     frame.freeze()
 }
 
-async fn send(mut connection: Connection, message: Bytes) -> anyhow::Result<()> {
+async fn send(connection: &mut Connection, message: Bytes) -> anyhow::Result<()> {
     let request = http::Request::post("http://etcd/etcdserverpb.KV/Put")
         .header("content-type", "application/grpc")
         .header("te", "trailers")

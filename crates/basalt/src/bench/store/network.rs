@@ -8,7 +8,7 @@ use anyhow::Context;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
-use super::{KEYS_PER_WRITER, Load, load, name};
+use super::{KEYS_PER_WRITER, Load, Writer, load, name};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -17,7 +17,7 @@ const CONNECTIONS: usize = 8;
 
 /// A server to write ConfigMaps to.
 pub(crate) struct Server {
-    clients: Arc<[Client]>,
+    clients: Vec<Client>,
 }
 
 impl Server {
@@ -28,33 +28,48 @@ impl Server {
         let clients: Result<Vec<Client>, kube::Error> =
             (0..CONNECTIONS).map(|_| Client::try_from(config.clone())).collect();
         Ok(Self {
-            clients: clients?.into(),
+            clients: clients?,
         })
     }
 
     /// Creates by concurrent writers, then updates of what they created.
     pub(crate) async fn load(&self, writers: usize, time: Duration, bytes: u32) -> anyhow::Result<Load> {
-        let clients = Arc::clone(&self.clients);
         let value: Arc<str> = "x".repeat(bytes as usize).into();
-        load(writers, time, move |writer, count| {
-            let (client, value) = (clients[writer % CONNECTIONS].clone(), Arc::clone(&value));
-            async move {
-                // Runs with different numbers of writers must not meet what the others created.
-                let name = format!("bench-{writers}-{}", name(writer, count));
-                // The count makes each write a change: one that changes nothing is not written.
-                let body = format!(
-                    r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}},"data":{{"count":"{count}","value":"{value}"}}}}"#
-                );
-                let request = if count < KEYS_PER_WRITER {
-                    http::Request::post(CONFIG_MAPS)
-                } else {
-                    http::Request::put(format!("{CONFIG_MAPS}/{name}"))
-                };
-                let request = request.header("content-type", "application/json").body(body.into_bytes())?;
-                client.request_text(request).await?;
-                Ok(())
-            }
-        })
-        .await
+        let writer = |number| Requester {
+            number,
+            writers,
+            client: self.clients[number % CONNECTIONS].clone(),
+            value: Arc::clone(&value),
+        };
+        load(writers, time, writer).await
+    }
+}
+
+/// Sends to a server.
+struct Requester {
+    number: usize,
+    /// Of how many.
+    writers: usize,
+    client: Client,
+    value: Arc<str>,
+}
+
+impl Writer for Requester {
+    async fn write(&mut self, count: u64) -> anyhow::Result<()> {
+        // Runs with different numbers of writers must not meet what the others created.
+        let name = format!("bench-{}-{}", self.writers, name(self.number, count));
+        // The count makes each write a change: one that changes nothing is not written.
+        let body = format!(
+            r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}},"data":{{"count":"{count}","value":"{}"}}}}"#,
+            self.value
+        );
+        let request = if count < KEYS_PER_WRITER {
+            http::Request::post(CONFIG_MAPS)
+        } else {
+            http::Request::put(format!("{CONFIG_MAPS}/{name}"))
+        };
+        let request = request.header("content-type", "application/json").body(body.into_bytes())?;
+        self.client.request_text(request).await?;
+        Ok(())
     }
 }
