@@ -19,6 +19,7 @@ mod folder;
 mod head;
 mod log;
 mod model;
+mod pieces;
 mod prepare;
 mod reclaim;
 mod record;

@@ -94,7 +94,7 @@ pub(crate) async fn commit(call: &Call, passage: Passage, writes: Vec<Write>) ->
 /// Commits, and tells lost races apart from failures.
 async fn submit(store: &Store, writes: Vec<Write>) -> Result<Commit, Refused> {
     let size = |write: &Write| match write {
-        Write::Put { draft, .. } => draft.before.len().saturating_add(draft.after.len()),
+        Write::Put { draft, .. } => draft.bytes().len(),
         Write::Delete { .. } | Write::Check { .. } => 0,
     };
     // Patches could otherwise grow an object without end.

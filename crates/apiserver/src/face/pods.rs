@@ -221,8 +221,7 @@ fn bound(pods: &Kind, current: &Object, binding: &Binding, now: &str) -> ApiResu
     let comma = if fields.trim_start().starts_with('}') { "" } else { "," };
     let after = draft.after();
     after.pop();
-    after
-        .extend_from_slice(format!(",\"spec\":{{\"nodeName\":{}{comma}", Value::from(node)).as_bytes());
+    after.extend_from_slice(format!(",\"spec\":{{\"nodeName\":{}{comma}", Value::from(node)).as_bytes());
     after.extend_from_slice(fields.as_bytes());
     after.push(b'}');
     Ok(draft)

@@ -1,17 +1,19 @@
 //! The newest state: what is visible plus the writes that are on their way to disk. Conditions are
 //! checked here, so that a writer need not wait for another's fsync to build on its result.
 
-use std::borrow::Borrow;
-use std::collections::{HashSet, VecDeque};
-use std::hash::{Hash, Hasher};
+use std::collections::VecDeque;
+use std::hash::BuildHasher;
+use std::mem;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hashbrown::DefaultHashBuilder;
+use hashbrown::hash_table::{Entry, HashTable};
 use smallvec::SmallVec;
 use tokio::sync::oneshot;
 
 use super::model::{CommitError, Event, EventKind, Expect, Facets, Key, Object, Revision, Row};
-use super::prepare::{Step, Steps};
+use super::prepare::{Body, Step, Steps};
 use super::state::State;
 
 /// The changes of a transaction; most have one.
@@ -33,37 +35,83 @@ pub(super) struct Accepted {
     pub(super) events: Events,
 }
 
-/// The newest version of an object, found by its key.
-struct Newest(Arc<Object>);
-
-impl Borrow<Key> for Newest {
-    fn borrow(&self) -> &Key {
-        &self.0.key
+impl Accepted {
+    fn push(&mut self, kind: EventKind, object: Arc<Object>, previous: Option<Arc<Object>>) {
+        self.objects.push(Arc::clone(&object));
+        let revision = object.revision;
+        self.events.push(Event {
+            kind,
+            object,
+            previous,
+            revision,
+            // Until the last of the transaction is known.
+            complete: revision,
+        });
     }
 }
 
-impl Hash for Newest {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.key.hash(state);
+/// The newest versions, by key.
+#[derive(Default)]
+struct Newest {
+    table: HashTable<Arc<Object>>,
+    hasher: DefaultHashBuilder,
+}
+
+impl Newest {
+    fn new<'a>(objects: impl Iterator<Item = &'a Arc<Object>>) -> Self {
+        let mut newest = Self::default();
+        objects.for_each(|object| drop(newest.replace(Arc::clone(object))));
+        newest
+    }
+
+    fn get(&self, key: &Key) -> Option<&Arc<Object>> {
+        self.table.find(self.hasher.hash_one(key), |object| object.key == *key)
+    }
+
+    fn entry(&mut self, key: &Key) -> Entry<'_, Arc<Object>> {
+        let Self { table, hasher } = self;
+        let hash = hasher.hash_one(key);
+        table.entry(hash, |object| object.key == *key, |object| hasher.hash_one(&object.key))
+    }
+
+    fn replace(&mut self, object: Arc<Object>) -> Option<Arc<Object>> {
+        match self.entry(&object.key) {
+            Entry::Occupied(mut known) => Some(mem::replace(known.get_mut(), object)),
+            Entry::Vacant(place) => {
+                place.insert(object);
+                None
+            }
+        }
+    }
+
+    fn remove(&mut self, key: &Key) {
+        if let Entry::Occupied(known) = self.entry(key) {
+            known.remove();
+        }
     }
 }
 
-impl PartialEq for Newest {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.key == other.0.key
-    }
+/// The places of objects in tables: how many were ever given, and those of them that are free.
+struct Places {
+    given: Row,
+    free: Vec<Row>,
 }
 
-impl Eq for Newest {}
+impl Places {
+    fn take(&mut self) -> Row {
+        self.free.pop().unwrap_or_else(|| {
+            self.given += 1;
+            self.given - 1
+        })
+    }
+}
 
 pub(super) struct Head {
     /// The revision given last.
     revision: Revision,
     /// Every object, so that a condition is checked with one look and without the lock that readers use.
-    newest: HashSet<Newest>,
-    /// How many rows were ever given, and those of them that are free.
-    rows: Row,
-    free: Vec<Row>,
+    newest: Newest,
+    places: Places,
     pub(super) queue: VecDeque<Transaction>,
     /// Why nothing is accepted any more.
     pub(super) refusal: Option<CommitError>,
@@ -76,9 +124,11 @@ impl Head {
     pub(super) fn new(visible: &State) -> Self {
         Self {
             revision: visible.revision(),
-            newest: visible.objects().cloned().map(Newest).collect(),
-            rows: visible.rows(),
-            free: Vec::new(),
+            newest: Newest::new(visible.objects()),
+            places: Places {
+                given: visible.rows(),
+                free: Vec::new(),
+            },
             queue: VecDeque::new(),
             refusal: None,
             failed: false,
@@ -87,11 +137,10 @@ impl Head {
 
     /// The newest version, or what is visible once nothing newer can become so.
     pub(super) fn get(&self, key: &Key, visible: impl FnOnce() -> Option<Arc<Object>>) -> Option<Arc<Object>> {
-        if self.failed { visible() } else { self.find(key) }
-    }
-
-    fn find(&self, key: &Key) -> Option<Arc<Object>> {
-        self.newest.get(key).map(|newest| Arc::clone(&newest.0))
+        if self.failed {
+            return visible();
+        }
+        self.newest.get(key).cloned()
     }
 
     /// Checks every condition and gives every write its revision; or changes nothing.
@@ -122,70 +171,83 @@ impl Head {
     fn undo(&mut self, events: Events) {
         for event in events.into_iter().rev() {
             match event.kind {
-                EventKind::Added => self.free.push(event.object.row),
+                EventKind::Added => self.places.free.push(event.object.row),
                 EventKind::Modified => {}
                 // The one freed last.
-                EventKind::Deleted => drop(self.free.pop()),
+                EventKind::Deleted => drop(self.places.free.pop()),
             }
             match event.previous {
-                Some(previous) => self.newest.replace(Newest(previous)),
-                None => self.newest.take(&event.object.key),
-            };
+                Some(previous) => drop(self.newest.replace(previous)),
+                None => self.newest.remove(&event.object.key),
+            }
         }
-    }
-
-    fn new_row(&mut self) -> Row {
-        self.free.pop().unwrap_or_else(|| {
-            self.rows += 1;
-            self.rows - 1
-        })
     }
 
     fn step(&mut self, step: Step, accepted: &mut Accepted) -> Result<(), CommitError> {
         let (key, expect, body) = match step {
-            Step::Put { key, expect, body } => (key, expect, Some((body, false))),
-            Step::Delete { key, expect, last } => (key, expect, Some((last, true))),
-            Step::Check { key, expect } => (key, expect, None),
+            Step::Check { key, expect } => return self.check(key, expect, accepted),
+            Step::Put { key, expect, body } => (key, expect, body),
+            Step::Delete { key, expect, last } => return self.delete(key, expect, last, accepted),
         };
-        let previous = self.find(&key);
-        let found = previous.as_ref().map(|object| object.revision);
-        let Some((body, delete)) = body else {
-            if !expect.holds(found) {
-                return Err(CommitError::Conflict { key, expect, found });
-            }
-            accepted.objects.push(previous.unwrap_or_else(|| nothing(key)));
-            return Ok(());
+        let revision = self.revision + 1;
+        let entry = self.newest.entry(&key);
+        let found = match &entry {
+            Entry::Occupied(known) => Some(known.get().revision),
+            Entry::Vacant(_) => None,
         };
-        if !expect.holds(found) || (delete && found.is_none()) {
-            let expect = if delete && expect == Expect::Any {
-                Expect::Present
-            } else {
-                expect
-            };
+        if !expect.holds(found) {
             return Err(CommitError::Conflict { key, expect, found });
         }
-        self.revision += 1;
-        let row = previous.as_ref().map_or_else(|| self.new_row(), |previous| previous.row);
-        let object = body.seal(key, self.revision, row);
-        if delete {
-            self.newest.remove(&object.key);
-            self.free.push(row);
-        } else {
-            self.newest.replace(Newest(Arc::clone(&object)));
-        }
-        accepted.objects.push(Arc::clone(&object));
-        let kind = match (delete, &previous) {
-            (true, _) => EventKind::Deleted,
-            (false, Some(_)) => EventKind::Modified,
-            (false, None) => EventKind::Added,
+        let (object, previous) = match entry {
+            Entry::Occupied(mut known) => {
+                let object = body.seal(key, revision, known.get().row);
+                let previous = mem::replace(known.get_mut(), Arc::clone(&object));
+                (object, Some(previous))
+            }
+            Entry::Vacant(place) => {
+                let object = body.seal(key, revision, self.places.take());
+                place.insert(Arc::clone(&object));
+                (object, None)
+            }
         };
-        accepted.events.push(Event {
-            kind,
-            object,
-            previous,
-            revision: self.revision,
-            complete: self.revision,
-        });
+        self.revision = revision;
+        let kind = if previous.is_some() {
+            EventKind::Modified
+        } else {
+            EventKind::Added
+        };
+        accepted.push(kind, object, previous);
+        Ok(())
+    }
+
+    fn delete(&mut self, key: Key, expect: Expect, last: Body, accepted: &mut Accepted) -> Result<(), CommitError> {
+        let known = match self.newest.entry(&key) {
+            Entry::Occupied(known) if expect.holds(Some(known.get().revision)) => known,
+            other => {
+                let found = match other {
+                    Entry::Occupied(known) => Some(known.get().revision),
+                    Entry::Vacant(_) => None,
+                };
+                // There must be something to delete, whatever was asked for.
+                let expect = if expect == Expect::Any { Expect::Present } else { expect };
+                return Err(CommitError::Conflict { key, expect, found });
+            }
+        };
+        self.revision += 1;
+        let (previous, _) = known.remove();
+        self.places.free.push(previous.row);
+        let object = last.seal(key, self.revision, previous.row);
+        accepted.push(EventKind::Deleted, object, Some(previous));
+        Ok(())
+    }
+
+    fn check(&self, key: Key, expect: Expect, accepted: &mut Accepted) -> Result<(), CommitError> {
+        let known = self.newest.get(&key).cloned();
+        let found = known.as_ref().map(|object| object.revision);
+        if !expect.holds(found) {
+            return Err(CommitError::Conflict { key, expect, found });
+        }
+        accepted.objects.push(known.unwrap_or_else(|| nothing(key)));
         Ok(())
     }
 
@@ -193,8 +255,8 @@ impl Head {
     pub(super) fn fail(&mut self, refusal: CommitError) -> VecDeque<Transaction> {
         self.refusal.get_or_insert(refusal);
         self.failed = true;
-        self.newest.clear();
-        std::mem::take(&mut self.queue)
+        self.newest = Newest::default();
+        mem::take(&mut self.queue)
     }
 }
 

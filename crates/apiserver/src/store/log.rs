@@ -4,6 +4,7 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
 
 use parking_lot::RwLock;
 use redb::{Builder, Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
@@ -12,27 +13,24 @@ use super::Options;
 use super::folder::{Condition, Folder, io_error};
 use super::head::Transaction;
 use super::model::{OpenError, Revision};
+use super::pieces::Cut;
 use super::reclaim::{self, Alive, Batch, Entry, Plan};
 use super::record::{self, Header};
 use super::replay::{Replay, Replayed};
 use super::state::State;
 
-/// The pieces of batches by (sequence, piece).
-const BATCHES: TableDefinition<'static, (u64, u32), &[u8]> = TableDefinition::new("batches");
+/// Sequence of a batch, number of a piece of it.
+pub(super) type Piece = (u64, u32);
+/// The pieces of batches.
+const BATCHES: TableDefinition<'static, Piece, &[u8]> = TableDefinition::new("batches");
+/// How many commits ahead what is to be dropped is looked at.
+const LOOK_AHEAD: u64 = 3;
 /// redb's page cache. Batches are written once and read at the start only, so it need not be large;
 /// but half of it must hold a usual batch, or redb writes pages before they are complete, and again.
 const CACHE_BYTES: usize = 64 << 20;
-/// redb puts a large value into one page of a power of two, which is written whole. So a batch is cut
-/// into pieces that fill such pages; not larger ones, for the allocator gives larger buffers back to the
-/// system each time.
-const PIECE_PAGE_MAX: usize = 64 << 10;
-const PIECE_PAGE_MIN: usize = 4 << 10;
-/// What redb needs of such a page for itself and the key.
-const PIECE_OVERHEAD: usize = 4 + 4 + 12;
-
 /// The log, open for writing.
 pub(super) struct Log {
-    database: Database,
+    database: Arc<Database>,
     batches: VecDeque<Batch>,
     /// The size of all batches.
     total_bytes: u64,
@@ -41,7 +39,13 @@ pub(super) struct Log {
     floor: u64,
     trimmed: Revision,
     next_sequence: u64,
+    /// What the last batch made be dropped.
+    dropped_bytes: u64,
+    /// Up to which batch [`Log::upcoming`] has told.
+    told: u64,
+    /// Buffers, kept from batch to batch.
     buffer: Vec<u8>,
+    first: Vec<u8>,
     /// Last, so that the lock is let go after the database is closed.
     _folder: Option<Folder>,
 }
@@ -78,14 +82,17 @@ impl Log {
         options: &Options,
     ) -> (Self, State) {
         let log = Self {
-            database,
+            database: Arc::new(database),
             total_bytes: replayed.batches.iter().map(|batch| batch.bytes).sum(),
             batches: replayed.batches,
             alive: replayed.alive,
             floor: options.log_bytes_floor,
             trimmed: replayed.trimmed,
             next_sequence: replayed.next_sequence,
+            dropped_bytes: 0,
+            told: 0,
             buffer: Vec::new(),
+            first: Vec::new(),
             _folder: folder,
         };
         (log, replayed.state)
@@ -100,6 +107,27 @@ impl Log {
             Ok(result) => result.map_err(|error| error.to_string()),
             Err(panic) => Err(message(&*panic)),
         }
+    }
+
+    /// One that can look ahead while this one writes.
+    pub(super) fn lookout(&self) -> Lookout {
+        Lookout(Arc::clone(&self.database))
+    }
+
+    /// The pieces that will be dropped next, as it looks, each told once.
+    pub(super) fn upcoming(&mut self) -> Vec<Piece> {
+        let mut ahead = 0;
+        let soon = |batch: &&Batch| {
+            let soon = ahead < self.dropped_bytes * LOOK_AHEAD;
+            ahead += batch.bytes;
+            soon
+        };
+        let soon = self.batches.iter().take_while(soon);
+        let new = soon.filter(|batch| batch.sequence > self.told);
+        let pieces = new.flat_map(|batch| (0..batch.pieces).map(|piece| (batch.sequence, piece)));
+        let pieces: Vec<Piece> = pieces.collect();
+        self.told = pieces.last().map_or(self.told, |(sequence, _)| *sequence);
+        pieces
     }
 
     /// What to do for the log beside these writes of `bytes`.
@@ -124,30 +152,49 @@ impl Log {
             revision: last.revision,
             trimmed: self.trimmed.max(dropped).max(compacted),
         };
-        record::encode(&mut self.buffer, header, &plan.carried, transactions);
         let transaction = self.database.begin_write()?;
+        let mut batch = Batch::new(sequence, &plan.carried, transactions);
         {
             let mut table = transaction.open_table(BATCHES)?;
-            for (piece, bytes) in (0..).zip(pieces(&self.buffer)) {
-                table.insert((sequence, piece), bytes)?;
-            }
+            let put = |piece: u32, bytes: &[u8]| table.insert((sequence, piece), bytes).map(drop);
+            let mut cut = Cut::new(&mut self.first, put);
+            self.buffer.clear();
+            record::encode(&mut self.buffer, header, &plan.carried, transactions, |bytes| {
+                cut.complete(bytes)
+            })?;
+            (batch.bytes, batch.pieces) = cut.finish(&self.buffer)?;
             for batch in &plan.dropped {
-                for piece in 0..pieces_of(batch.bytes) {
+                for piece in 0..batch.pieces {
                     table.remove((batch.sequence, piece))?;
                 }
             }
         }
         transaction.commit()?;
-
-        let mut batch = Batch::new(sequence, &plan.carried, transactions);
-        batch.bytes = self.buffer.len() as u64;
         self.total_bytes += batch.bytes;
-        self.total_bytes -= plan.dropped.iter().map(|batch| batch.bytes).sum::<u64>();
+        self.dropped_bytes = plan.dropped.iter().map(|batch| batch.bytes).sum();
+        self.total_bytes -= self.dropped_bytes;
         self.batches.push_back(batch);
         self.next_sequence += 1;
         self.trimmed = header.trimmed;
         events().for_each(|event| self.alive.follow(event));
         Ok(())
+    }
+}
+
+/// Reads what is to be dropped soon. redb looks at a page before it frees it, and finds it in its cache then.
+pub(super) struct Lookout(Arc<Database>);
+
+impl Lookout {
+    /// An error or a panic is left to be found by the one who drops.
+    pub(super) fn look(&self, pieces: &[Piece]) {
+        let look = || -> Result<(), redb::Error> {
+            let table = self.0.begin_read()?.open_table(BATCHES)?;
+            for piece in pieces {
+                table.get(piece)?;
+            }
+            Ok(())
+        };
+        let _ = catch_unwind(AssertUnwindSafe(look));
     }
 }
 
@@ -221,52 +268,26 @@ fn replay(database: &impl ReadableDatabase, options: &Options) -> Result<Replaye
         None => None,
     };
     let mut replay = Replay::new(newest, options);
-    let mut batch = |sequence: u64, bytes: &mut Vec<u8>| {
-        let replayed = replay.batch(sequence, bytes).map_err(|what| in_batch(sequence, &what));
+    let mut batch = |sequence: u64, pieces: u32, bytes: &mut Vec<u8>| {
+        let replayed = replay.batch(sequence, pieces, bytes);
         bytes.clear();
-        replayed
+        replayed.map_err(|what| in_batch(sequence, &what))
     };
     let (mut current, mut bytes) = (None, Vec::new());
     for entry in table.iter().map_err(failure)? {
         let (key, value) = entry.map_err(failure)?;
-        let (sequence, _) = key.value();
-        if let Some(before) = current.replace(sequence).filter(|before| *before != sequence) {
-            batch(before, &mut bytes)?;
+        let (sequence, piece) = key.value();
+        match current {
+            Some((before, pieces)) if before != sequence => batch(before, pieces, &mut bytes)?,
+            _ => {}
         }
+        current = Some((sequence, piece.saturating_add(1)));
         bytes.extend_from_slice(value.value());
     }
-    if let Some(last) = current {
-        batch(last, &mut bytes)?;
+    if let Some((last, pieces)) = current {
+        batch(last, pieces, &mut bytes)?;
     }
     replay.finish(options).map_err(Failure::Damage)
-}
-
-/// Cuts a batch: each piece fills the largest page that it can.
-fn pieces(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::from_fn(move || {
-        let (piece, later) = rest.split_at(piece_length(rest.len()));
-        rest = later;
-        (!piece.is_empty()).then_some(piece)
-    })
-}
-
-/// How many pieces a batch of this length has.
-fn pieces_of(bytes: u64) -> u32 {
-    let mut rest = bytes as usize;
-    let mut count = 0;
-    while rest > 0 {
-        rest -= piece_length(rest);
-        count += 1;
-    }
-    count
-}
-
-fn piece_length(rest: usize) -> usize {
-    let mut page = PIECE_PAGE_MAX;
-    while page > PIECE_PAGE_MIN && page - PIECE_OVERHEAD > rest {
-        page /= 2;
-    }
-    rest.min(page - PIECE_OVERHEAD)
 }
 
 fn in_batch(sequence: u64, what: &str) -> Failure {

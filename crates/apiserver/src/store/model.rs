@@ -142,7 +142,7 @@ impl Draft {
     }
 
     /// As it will be, with another revision.
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 

@@ -39,6 +39,8 @@ impl Entry {
 pub(super) struct Batch {
     pub(super) sequence: u64,
     pub(super) bytes: u64,
+    /// How many pieces it was written in.
+    pub(super) pieces: u32,
     /// The newest revision in it.
     pub(super) revision: Revision,
     /// The versions in it; those already carried on are taken off the end.
@@ -54,6 +56,7 @@ impl Batch {
         Self {
             sequence,
             bytes: 0,
+            pieces: 0,
             revision: events().last().map_or(0, |event| event.revision),
             entries: carried.iter().chain(puts).map(|object| Entry::of(object)).collect(),
         }

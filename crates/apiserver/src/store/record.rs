@@ -35,9 +35,15 @@ pub(super) struct Header {
     pub(super) trimmed: Revision,
 }
 
-/// Encodes a batch into `out`, replacing what is there.
-pub(super) fn encode(out: &mut Vec<u8>, header: Header, carried: &[Arc<Object>], transactions: &[Transaction]) {
-    out.clear();
+/// Encodes a batch into `out`, after whose every object `appended` may take off what it wants. The place of the checksum
+/// is left empty.
+pub(super) fn encode<E>(
+    out: &mut Vec<u8>,
+    header: Header,
+    carried: &[Arc<Object>],
+    transactions: &[Transaction],
+    mut appended: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+) -> Result<(), E> {
     out.extend_from_slice(&[0; 4]);
     for number in [header.sequence, header.oldest, header.revision, header.trimmed] {
         put_u64(out, number);
@@ -46,16 +52,17 @@ pub(super) fn encode(out: &mut Vec<u8>, header: Header, carried: &[Arc<Object>],
     for object in carried {
         put_u64(out, object.revision);
         put_object(out, object);
+        appended(out)?;
     }
     put_u32(out, transactions.len());
     for transaction in transactions {
         put_u32(out, transaction.events.len());
         for event in &transaction.events {
             put_event(out, event);
+            appended(out)?;
         }
     }
-    let (checksum, rest) = out.split_at_mut(4);
-    checksum.copy_from_slice(&crc32c::crc32c(rest).to_le_bytes());
+    Ok(())
 }
 
 fn put_event(out: &mut Vec<u8>, event: &Event) {

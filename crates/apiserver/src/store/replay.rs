@@ -95,8 +95,8 @@ impl Replay {
         }
     }
 
-    /// The next batch, found in the log under `sequence`.
-    pub(super) fn batch(&mut self, sequence: u64, bytes: &[u8]) -> Result<(), String> {
+    /// The next batch, found in the log under `sequence` in so many pieces.
+    pub(super) fn batch(&mut self, sequence: u64, pieces: u32, bytes: &[u8]) -> Result<(), String> {
         let (header, reader) = record::header(bytes)?;
         let expected = self
             .batches
@@ -117,6 +117,7 @@ impl Replay {
         self.batches.push(Batch {
             sequence,
             bytes: bytes.len() as u64,
+            pieces,
             revision: header.revision,
             entries: Vec::new(),
         });
@@ -272,7 +273,11 @@ struct Versions {
 impl Versions {
     fn object(&mut self, raw: Raw) -> Arc<Object> {
         let indexer = self.indexer;
-        Arc::clone(self.known.entry(raw.revision).or_insert_with(|| raw.object(indexer, Row::MAX)))
+        Arc::clone(
+            self.known
+                .entry(raw.revision)
+                .or_insert_with(|| raw.object(indexer, Row::MAX)),
+        )
     }
 }
 

@@ -173,7 +173,9 @@ impl State {
     pub(super) fn list(&self, resource: &str, namespace: Option<&str>) -> Listing {
         Listing {
             revision: self.revision,
-            objects: self.table(resource).map_or_else(Vec::new, |table| self.listed(table, namespace)),
+            objects: self
+                .table(resource)
+                .map_or_else(Vec::new, |table| self.listed(table, namespace)),
         }
     }
 

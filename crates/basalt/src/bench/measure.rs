@@ -26,23 +26,29 @@ pub(crate) trait Writer: Send + 'static {
 
 /// Lets `writers` tasks write one after the other for `time`, and counts. The first tenth of the time warms up and does
 /// not count.
-pub(crate) async fn load<W: Writer>(writers: usize, time: Duration, writer: impl Fn(usize) -> W) -> anyhow::Result<Load> {
+pub(crate) async fn load<W: Writer>(
+    writers: usize,
+    time: Duration,
+    writer: impl Fn(usize) -> W,
+) -> anyhow::Result<Load> {
     let begin = Instant::now() + time / 10;
     let end = begin + time;
     let one = |number: usize| {
         let mut writer = writer(number);
         let work = async move {
             let mut times = Vec::new();
+            let mut before = Instant::now();
             for count in 0.. {
-                let before = Instant::now();
                 if before >= end {
                     break;
                 }
                 writer.write(count).await?;
                 let after = Instant::now();
                 if after >= begin && after < end {
-                    times.push(after - before);
+                    // Small, for there are millions of them.
+                    times.push(u32::try_from((after - before).as_micros()).unwrap_or(u32::MAX));
                 }
+                before = after;
             }
             anyhow::Ok(times)
         };
@@ -55,7 +61,7 @@ pub(crate) async fn load<W: Writer>(writers: usize, time: Duration, writer: impl
     times.sort_unstable();
     let quantile = |part: f64| {
         let at = ((times.len() as f64 * part) as usize).min(times.len().saturating_sub(1));
-        times.get(at).map_or(0.0, |time| time.as_secs_f64() * 1e3)
+        times.get(at).map_or(0.0, |time| f64::from(*time) / 1e3)
     };
     Ok(Load {
         writers,

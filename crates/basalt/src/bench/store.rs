@@ -172,12 +172,14 @@ impl Writer for InProcess {
 }
 
 async fn in_process(store: &Store, writers: usize, time: Duration, value: &Arc<[u8]>) -> anyhow::Result<Load> {
-    let writer = |number| InProcess {
-        store: store.clone(),
-        keys: (0..KEYS_PER_WRITER)
-            .map(|count| Key::new("configmaps", "default", name(number, count)))
-            .collect(),
-        value: Arc::clone(value),
+    let writer = |number| {
+        let (resource, namespace): (Arc<str>, Arc<str>) = ("configmaps".into(), "default".into());
+        let key = |count| Key::new(Arc::clone(&resource), Arc::clone(&namespace), name(number, count));
+        InProcess {
+            store: store.clone(),
+            keys: (0..KEYS_PER_WRITER).map(key).collect(),
+            value: Arc::clone(value),
+        }
     };
     load(writers, time, writer).await
 }

@@ -27,9 +27,7 @@ impl Server {
         let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
         let clients: Result<Vec<Client>, kube::Error> =
             (0..CONNECTIONS).map(|_| Client::try_from(config.clone())).collect();
-        Ok(Self {
-            clients: clients?,
-        })
+        Ok(Self { clients: clients? })
     }
 
     /// Creates by concurrent writers, then updates of what they created.
@@ -68,7 +66,9 @@ impl Writer for Requester {
         } else {
             http::Request::put(format!("{CONFIG_MAPS}/{name}"))
         };
-        let request = request.header("content-type", "application/json").body(body.into_bytes())?;
+        let request = request
+            .header("content-type", "application/json")
+            .body(body.into_bytes())?;
         self.client.request_text(request).await?;
         Ok(())
     }
