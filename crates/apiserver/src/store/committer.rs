@@ -8,7 +8,7 @@ use parking_lot::MutexGuard;
 
 use super::folder::io_error;
 use super::head::Transaction;
-use super::log::{Log, Lookout, Piece};
+use super::log::Log;
 use super::model::OpenError;
 use super::{Backend, Shared};
 
@@ -38,8 +38,6 @@ pub(super) fn spawn(shared: &Arc<Shared>, log: Log) -> Result<JoinHandle<()>, Op
 enum Ask {
     /// Show a durable batch, and answer its writers.
     Publish(Vec<Transaction>),
-    /// Look at what is to be dropped soon.
-    Look(Vec<Piece>),
     /// Say when everything before is shown.
     Report(mpsc::SyncSender<()>),
 }
@@ -48,15 +46,10 @@ enum Ask {
 /// disk, so another thread does it meanwhile, in the same order.
 fn run(shared: &Shared, mut log: Log) {
     let (publisher, asks) = mpsc::channel();
-    let lookout = log.lookout();
-    // Stays outside: it is closed when the other thread has ended.
-    let log = &mut log;
     // `publisher` moves in, so that its end, which ends the other thread, comes before the wait for that.
     std::thread::scope(move |scope| {
         let answers = std::thread::Builder::new().name("store-answers".to_owned());
-        let spawned = answers.spawn_scoped(scope, move || {
-            asks.into_iter().for_each(|ask| serve(shared, &lookout, ask))
-        });
+        let spawned = answers.spawn_scoped(scope, move || asks.into_iter().for_each(|ask| serve(shared, ask)));
         if let Err(error) = spawned {
             return shared.fail(Vec::new(), &error.to_string());
         }
@@ -77,9 +70,7 @@ fn run(shared: &Shared, mut log: Log) {
                 publish(shared, batch);
             } else {
                 ahead += 1;
-                let upcoming = log.upcoming();
-                let sent = publisher.send(Ask::Publish(batch));
-                if sent.and_then(|()| publisher.send(Ask::Look(upcoming))).is_err() {
+                if publisher.send(Ask::Publish(batch)).is_err() {
                     return shared.fail(Vec::new(), "the thread that answers has ended");
                 }
             }
@@ -93,9 +84,8 @@ fn catch_up(publisher: &mpsc::Sender<Ask>) -> bool {
     publisher.send(Ask::Report(done)).is_ok() && shown.recv().is_ok()
 }
 
-fn serve(shared: &Shared, lookout: &Lookout, ask: Ask) {
+fn serve(shared: &Shared, ask: Ask) {
     match ask {
-        Ask::Look(pieces) => lookout.look(&pieces),
         Ask::Publish(batch) => publish(shared, batch),
         Ask::Report(done) => {
             // Who asked may be gone: then the store is ending.

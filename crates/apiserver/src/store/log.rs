@@ -4,7 +4,6 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
 
 use parking_lot::RwLock;
 use redb::{Builder, Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
@@ -20,17 +19,16 @@ use super::replay::{Replay, Replayed};
 use super::state::State;
 
 /// Sequence of a batch, number of a piece of it.
-pub(super) type Piece = (u64, u32);
+type Piece = (u64, u32);
 /// The pieces of batches.
 const BATCHES: TableDefinition<'static, Piece, &[u8]> = TableDefinition::new("batches");
-/// How many commits ahead what is to be dropped is looked at.
-const LOOK_AHEAD: u64 = 3;
 /// redb's page cache. Batches are written once and read at the start only, so it need not be large;
 /// but half of it must hold a usual batch, or redb writes pages before they are complete, and again.
 const CACHE_BYTES: usize = 64 << 20;
+
 /// The log, open for writing.
 pub(super) struct Log {
-    database: Arc<Database>,
+    database: Database,
     batches: VecDeque<Batch>,
     /// The size of all batches.
     total_bytes: u64,
@@ -39,10 +37,6 @@ pub(super) struct Log {
     floor: u64,
     trimmed: Revision,
     next_sequence: u64,
-    /// What the last batch made be dropped.
-    dropped_bytes: u64,
-    /// Up to which batch [`Log::upcoming`] has told.
-    told: u64,
     /// Buffers, kept from batch to batch.
     buffer: Vec<u8>,
     first: Vec<u8>,
@@ -82,15 +76,13 @@ impl Log {
         options: &Options,
     ) -> (Self, State) {
         let log = Self {
-            database: Arc::new(database),
+            database,
             total_bytes: replayed.batches.iter().map(|batch| batch.bytes).sum(),
             batches: replayed.batches,
             alive: replayed.alive,
             floor: options.log_bytes_floor,
             trimmed: replayed.trimmed,
             next_sequence: replayed.next_sequence,
-            dropped_bytes: 0,
-            told: 0,
             buffer: Vec::new(),
             first: Vec::new(),
             _folder: folder,
@@ -107,27 +99,6 @@ impl Log {
             Ok(result) => result.map_err(|error| error.to_string()),
             Err(panic) => Err(message(&*panic)),
         }
-    }
-
-    /// One that can look ahead while this one writes.
-    pub(super) fn lookout(&self) -> Lookout {
-        Lookout(Arc::clone(&self.database))
-    }
-
-    /// The pieces that will be dropped next, as it looks, each told once.
-    pub(super) fn upcoming(&mut self) -> Vec<Piece> {
-        let mut ahead = 0;
-        let soon = |batch: &&Batch| {
-            let soon = ahead < self.dropped_bytes * LOOK_AHEAD;
-            ahead += batch.bytes;
-            soon
-        };
-        let soon = self.batches.iter().take_while(soon);
-        let new = soon.filter(|batch| batch.sequence > self.told);
-        let pieces = new.flat_map(|batch| (0..batch.pieces).map(|piece| (batch.sequence, piece)));
-        let pieces: Vec<Piece> = pieces.collect();
-        self.told = pieces.last().map_or(self.told, |(sequence, _)| *sequence);
-        pieces
     }
 
     /// What to do for the log beside these writes of `bytes`.
@@ -171,30 +142,12 @@ impl Log {
         }
         transaction.commit()?;
         self.total_bytes += batch.bytes;
-        self.dropped_bytes = plan.dropped.iter().map(|batch| batch.bytes).sum();
-        self.total_bytes -= self.dropped_bytes;
+        self.total_bytes -= plan.dropped.iter().map(|batch| batch.bytes).sum::<u64>();
         self.batches.push_back(batch);
         self.next_sequence += 1;
         self.trimmed = header.trimmed;
         events().for_each(|event| self.alive.follow(event));
         Ok(())
-    }
-}
-
-/// Reads what is to be dropped soon. redb looks at a page before it frees it, and finds it in its cache then.
-pub(super) struct Lookout(Arc<Database>);
-
-impl Lookout {
-    /// An error or a panic is left to be found by the one who drops.
-    pub(super) fn look(&self, pieces: &[Piece]) {
-        let look = || -> Result<(), redb::Error> {
-            let table = self.0.begin_read()?.open_table(BATCHES)?;
-            for piece in pieces {
-                table.get(piece)?;
-            }
-            Ok(())
-        };
-        let _ = catch_unwind(AssertUnwindSafe(look));
     }
 }
 
