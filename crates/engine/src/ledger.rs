@@ -480,3 +480,6 @@ impl Ledger {
         self.pending[job.index()] = SmallVec::new();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,16 +37,9 @@ impl Queue {
             reclaimable: at(object, &["spec", "reclaimable"]).as_bool().unwrap_or(true),
             deserved: world.written(at(object, &["spec", "deserved"])),
             guarantee: world.written(at(object, &["spec", "guarantee", "resource"])),
-            capability: limits(world, object),
+            capability: world.written(at(object, &["spec", "capability"])),
         }
     }
-}
-
-/// What a queue may have at most. For cpu and memory nothing means no limit, as in Volcano.
-fn limits(world: &mut World, object: &Value) -> Written {
-    let mut limits = world.written(at(object, &["spec", "capability"]));
-    limits.retain(|&dim, amount| *amount > 0 || !["cpu", "memory"].contains(&&*world.dims[dim]));
-    limits
 }
 
 impl World {

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use basalt_api::reason::Code;
 
 use self::tree::Tree;
-use super::shares::{self, Excess, Losers, Shares, Standing, entry_excess, excess};
+use super::shares::{self, Excess, Losers, Shares, Standing};
 use super::{Claim, Hook, Means, Plugin, QueueReport, Refusal, Vote};
 use crate::conf::PluginConf;
 use crate::model::{Id, JobId, QueueId, TaskId};
@@ -106,7 +106,7 @@ impl Capacity {
     /// Whether a queue, or one of those above it that count, is within its due with this much more: in some of these
     /// dimensions, or in all of them that it is due anything of.
     fn is_entitled(&self, state: &State, queue: QueueId, more: &Amounts, dims: Option<&[DimId]>) -> bool {
-        let has = state.ledger.queue_allocated();
+        let has = |queue, dim| self.shares.has(state, queue, dim);
         let levels = self.bounds(state, queue).iter().take(self.ancestor_level + 1);
         let levels = levels
             .enumerate()
@@ -116,7 +116,7 @@ impl Capacity {
             let fits = shares::asked(more).filter_map(|(dim, amount)| {
                 let due = self.shares.due(queue, dim)?;
                 let counts = dims.is_none_or(|dims| dims.contains(&dim));
-                counts.then(|| has.get(queue.index(), dim) + amount <= due)
+                counts.then(|| has(queue, dim) + amount <= due)
             });
             let fits: Vec<bool> = fits.collect();
             if dims.is_some() {
@@ -130,7 +130,7 @@ impl Capacity {
     /// The lowest queue above a claimant that would pass its limit with it: only what leaves that queue helps.
     fn bottleneck(&self, state: &State, claimant: QueueId, more: &Amounts) -> Option<QueueId> {
         let mut bounds = self.bounds(state, claimant).iter().skip(1).copied();
-        bounds.find(|&bound| excess(state, &self.shares.limit, bound, more).is_some())
+        bounds.find(|&bound| self.shares.over_limit(state, bound, more).is_some())
     }
 
     /// How the queues of a candidate stand to a claim.
@@ -220,15 +220,14 @@ impl Plugin for Capacity {
             return Some(damage);
         }
         let more = state.model.classes.request(state.model.tasks[task].class);
-        let limit = &self.shares.limit;
-        self.over_limit(state, queue, |bound| excess(state, limit, bound, more))
+        self.over_limit(state, queue, |bound| self.shares.over_limit(state, bound, more))
     }
 
     /// With what it asks for the queue stays below its own limit, and with what it has alone below those above it; and
     /// it lacks something that it is due.
     fn preemptive(&self, state: &State, queue: QueueId, tasks: &[TaskId]) -> bool {
         let more = shares::requests(state, tasks);
-        let has = |dim| state.ledger.queue_allocated().get(queue.index(), dim);
+        let has = |dim| self.shares.has(state, queue, dim);
         let limit = |bound: QueueId, dim| self.shares.limit.get(bound.index(), dim);
         let fits = |&bound: &QueueId| shares::asked(&more).all(|(dim, more)| has(dim) + more <= limit(bound, dim));
         self.damage(queue).is_none()
@@ -285,8 +284,7 @@ impl Plugin for Capacity {
         let Some(need) = &record.min_resources else {
             return Vote::Permit;
         };
-        let admit = &self.shares.admit;
-        match self.over_limit(state, record.queue, |bound| entry_excess(state, admit, bound, need)) {
+        match self.over_limit(state, record.queue, |bound| self.shares.over_entry(state, bound, need)) {
             None => Vote::Permit,
             Some(refusal) => Vote::Reject(refusal),
         }

@@ -7,9 +7,10 @@ use std::cmp::Ordering;
 use basalt_api::reason::Code;
 
 use self::water::{Vessel, exact, fill, whole};
-use super::shares::{self, Losers, Shares, Standing, excess, flat_code};
+use super::shares::{self, Losers, Shares, Standing, flat_code};
 use super::{Claim, Hook, Plugin, QueueReport, Refusal, Vote};
 use crate::model::{Id, JobId, QueueId, TaskId};
+use crate::resources::DimId;
 use crate::session::State;
 
 /// The plugin: what queues are due in this cycle.
@@ -22,16 +23,18 @@ pub(super) struct Proportion {
 impl Proportion {
     /// What queues are due: only those with groups take part, so that idle ones do not thin out the weights.
     fn share_out(&mut self, state: &State) {
-        let mut shares = Shares::new(state);
+        let mut shares = Shares::new(state, true);
         shares::set_flat_limits(&mut shares, state);
         let ledger = &state.ledger;
         let dims: Vec<_> = shares.dims().collect();
         let active = shares::present_queues(state).filter(|&queue| ledger.queue_jobs(queue) > 0);
         let vessel = |queue: QueueId| {
             let row = queue.index();
-            let asks = |&dim: &_| {
-                let waits = ledger.queue_waiting().get(row, dim) + ledger.queue_expected().get(row, dim);
-                ledger.queue_allocated().get(row, dim).saturating_add(waits)
+            let asks = |&dim: &DimId| {
+                let waits = [ledger.queue_waiting(), ledger.queue_expected()].map(|of| shares.of(of, queue, dim));
+                waits
+                    .into_iter()
+                    .fold(shares.has(state, queue, dim), i64::saturating_add)
             };
             Vessel::new(
                 state.model.queues[queue].weight,
@@ -56,7 +59,7 @@ impl Proportion {
 
     fn beyond_due(&self, state: &State, queue: QueueId, tasks: &[TaskId]) -> Option<shares::Excess> {
         let more = shares::requests(state, tasks);
-        excess(state, self.shares.deserved(), queue, &more)
+        self.shares.over_due(state, queue, &more)
     }
 }
 
@@ -94,24 +97,25 @@ impl Plugin for Proportion {
     }
 
     fn overused(&self, state: &State, queue: QueueId) -> bool {
-        let has = state.ledger.queue_allocated();
         let due = |dim| self.shares.due(queue, dim).unwrap_or(0);
-        self.shares.dims().all(|dim| due(dim) <= has.get(queue.index(), dim))
+        self.shares
+            .dims()
+            .all(|dim| due(dim) <= self.shares.has(state, queue, dim))
     }
 
     fn queue_refuses(&self, state: &State, queue: QueueId, task: TaskId) -> Option<Refusal> {
         let more = state.model.classes.request(state.model.tasks[task].class);
         // What is guaranteed is due, but never beyond the queue's own limit.
-        if let Some(limit) = excess(state, &self.shares.limit, queue, more) {
+        if let Some(limit) = self.shares.over_limit(state, queue, more) {
             return Some(limit.refusal(flat_code(state, queue, limit), queue));
         }
-        let due = excess(state, self.shares.deserved(), queue, more)?;
+        let due = self.shares.over_due(state, queue, more)?;
         Some(due.refusal(Code::QueueOverDeserved, queue))
     }
 
     fn loan_refused(&self, state: &State, queue: QueueId, task: TaskId) -> Option<Refusal> {
         let more = state.model.classes.request(state.model.tasks[task].class);
-        let excess = excess(state, &self.shares.limit, queue, more)?;
+        let excess = self.shares.over_limit(state, queue, more)?;
         Some(excess.refusal(flat_code(state, queue, excess), queue))
     }
 

@@ -28,14 +28,17 @@ pub(super) struct Shares {
     pub(super) limit: Columns,
     /// What may be let in at most, with what it has.
     pub(super) admit: Columns,
+    /// By queue, where queues stand side by side: those right below it, which the ledger counts with it.
+    below: Vec<SmallVec<[QueueId; 1]>>,
     /// By queue: its due in all dimensions where that is not nothing, to divide by.
     ratios: Vec<SmallVec<[(DimId, f64); 4]>>,
     dims: usize,
+    flat: bool,
 }
 
 impl Shares {
     /// Empty tables of the right size: nothing is due, everything is allowed.
-    pub(super) fn new(state: &State) -> Self {
+    pub(super) fn new(state: &State, flat: bool) -> Self {
         let (rows, dims) = (state.model.queues.slots(), state.model.dims.count());
         let filled = |value| {
             let mut columns = Columns::default();
@@ -43,23 +46,72 @@ impl Shares {
             columns.fill(value);
             columns
         };
+        let mut below = vec![SmallVec::new(); rows];
+        for queue in state.model.queues.ids().filter(|_| flat) {
+            if let Some(parent) = state.model.queues[queue].parent {
+                below[parent.index()].push(queue);
+            }
+        }
         Shares {
+            below,
             deserved: filled(UNSET),
             limit: filled(UNLIMITED),
             admit: filled(UNLIMITED),
             ratios: vec![SmallVec::new(); rows],
             dims,
+            flat,
         }
+    }
+
+    /// Whether queues stand side by side.
+    pub(super) fn is_flat(&self) -> bool {
+        self.flat
+    }
+
+    /// A queue's account in one dimension: with all below it in a tree, without them side by side.
+    pub(super) fn of(&self, accounts: &Columns, queue: QueueId, dim: DimId) -> i64 {
+        let below = self.below[queue.index()].iter();
+        let others: i64 = below.map(|below| accounts.get(below.index(), dim)).sum();
+        accounts.get(queue.index(), dim) - others
+    }
+
+    /// What a queue has.
+    pub(super) fn has(&self, state: &State, queue: QueueId, dim: DimId) -> i64 {
+        self.of(state.ledger.queue_allocated(), queue, dim)
+    }
+
+    /// The first dimension in which a queue would pass its limit with this much more.
+    pub(super) fn over_limit(&self, state: &State, queue: QueueId, more: &Amounts) -> Option<Excess> {
+        self.excess(state, &self.limit, queue, more)
+    }
+
+    /// The first dimension in which a queue would have more than its due with this much more.
+    pub(super) fn over_due(&self, state: &State, queue: QueueId, more: &Amounts) -> Option<Excess> {
+        self.excess(state, &self.deserved, queue, more)
+    }
+
+    fn excess(&self, state: &State, limit: &Columns, queue: QueueId, more: &Amounts) -> Option<Excess> {
+        asked(more).find_map(|(dim, amount)| {
+            let need = self.has(state, queue, dim).saturating_add(amount);
+            let have = limit.get(queue.index(), dim);
+            (need > have).then_some(Excess { dim, need, have })
+        })
+    }
+
+    /// The same for letting in: what is let in already counts too, and what is beyond a minimum does not.
+    pub(super) fn over_entry(&self, state: &State, queue: QueueId, more: &Amounts) -> Option<Excess> {
+        let ledger = &state.ledger;
+        asked(more).find_map(|(dim, amount)| {
+            let taken = self.has(state, queue, dim) + self.of(ledger.queue_inqueue(), queue, dim)
+                - self.of(ledger.queue_elastic(), queue, dim);
+            let (need, have) = (taken.saturating_add(amount), self.admit.get(queue.index(), dim));
+            (need > have).then_some(Excess { dim, need, have })
+        })
     }
 
     /// All dimensions.
     pub(super) fn dims(&self) -> impl Iterator<Item = DimId> + use<> {
         (0..self.dims).map(|dim| DimId(dim as u16))
-    }
-
-    /// What queues are due; a column of its own, to compare with.
-    pub(super) fn deserved(&self) -> &Columns {
-        &self.deserved
     }
 
     /// What a queue is due, if anybody says.
@@ -82,8 +134,7 @@ impl Shares {
 
     /// The largest part of its due that a queue has; none where it is due nothing.
     pub(super) fn share(&self, state: &State, queue: QueueId) -> Option<f64> {
-        let has = state.ledger.queue_allocated();
-        let part = |&(dim, due): &(DimId, f64)| has.get(queue.index(), dim) as f64 / due;
+        let part = |&(dim, due): &(DimId, f64)| self.has(state, queue, dim) as f64 / due;
         self.ratios[queue.index()].iter().map(part).reduce(f64::max)
     }
 
@@ -102,8 +153,7 @@ impl Shares {
             queue, min_resources, ..
         } = &state.model.jobs[job];
         min_resources.iter().flat_map(asked).all(|(dim, need)| {
-            let row = queue.index();
-            let taken = state.ledger.queue_allocated().get(row, dim) + state.ledger.queue_inqueue().get(row, dim);
+            let taken = self.has(state, *queue, dim) + self.of(state.ledger.queue_inqueue(), *queue, dim);
             self.due(*queue, dim).is_some_and(|due| taken + need <= due)
         })
     }
@@ -133,27 +183,6 @@ impl Excess {
 /// The dimensions that are asked for; places for pods are the node's affair.
 pub(super) fn asked(amounts: &Amounts) -> impl Iterator<Item = (DimId, i64)> + '_ {
     amounts.iter().filter(|&(dim, amount)| dim != PODS && amount > 0)
-}
-
-/// The first dimension in which a queue would pass a limit with this much more.
-pub(super) fn excess(state: &State, limit: &Columns, queue: QueueId, more: &Amounts) -> Option<Excess> {
-    let has = state.ledger.queue_allocated();
-    asked(more).find_map(|(dim, amount)| {
-        let need = has.get(queue.index(), dim).saturating_add(amount);
-        let have = limit.get(queue.index(), dim);
-        (need > have).then_some(Excess { dim, need, have })
-    })
-}
-
-/// The same for letting in: what is let in already counts too, and what is beyond a minimum does not.
-pub(super) fn entry_excess(state: &State, limit: &Columns, queue: QueueId, more: &Amounts) -> Option<Excess> {
-    let (row, ledger) = (queue.index(), &state.ledger);
-    asked(more).find_map(|(dim, amount)| {
-        let taken = ledger.queue_allocated().get(row, dim) + ledger.queue_inqueue().get(row, dim)
-            - ledger.queue_elastic().get(row, dim);
-        let (need, have) = (taken.saturating_add(amount), limit.get(row, dim));
-        (need > have).then_some(Excess { dim, need, have })
-    })
 }
 
 /// What several pods ask for together.
@@ -229,7 +258,7 @@ pub(super) fn flat_vote(shares: &Shares, state: &State, job: JobId) -> Vote {
     let Some(need) = &record.min_resources else {
         return Vote::Permit;
     };
-    match entry_excess(state, &shares.admit, record.queue, need) {
+    match shares.over_entry(state, record.queue, need) {
         None => Vote::Permit,
         Some(excess) => Vote::Reject(excess.refusal(flat_code(state, record.queue, excess), record.queue)),
     }

@@ -8,7 +8,7 @@ use crate::session::State;
 
 /// The tables of a cycle.
 pub(super) fn share_out(state: &State, tree: &Tree, from_weight: bool) -> Shares {
-    let mut shares = Shares::new(state);
+    let mut shares = Shares::new(state, tree.root().is_none());
     let all: Vec<QueueId> = shares::present_queues(state).collect();
     match tree.root() {
         None => {

@@ -93,3 +93,78 @@ pub(super) fn fill(vessels: &mut [Vessel], whole: impl Iterator<Item = i64>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Vessel, fill, whole};
+
+    /// A queue: weight, and in each of two dimensions what it asks for, may have, and is guaranteed.
+    type Queue = (u32, [i64; 2], [i64; 2], [i64; 2]);
+
+    fn queue() -> impl Strategy<Value = Queue> {
+        let amounts = |most: i64| prop::array::uniform2(0..most);
+        let limit = prop::array::uniform2(prop_oneof![Just(i64::MAX), 0..60_i64]);
+        let guarantee = prop_oneof![2 => Just([0, 0]), 1 => amounts(12)];
+        (1..6_u32, amounts(60), limit, guarantee)
+    }
+
+    fn dues(queues: &[Queue], total: [i64; 2]) -> Vec<[i64; 2]> {
+        let guaranteed = |dim: usize| queues.iter().map(|queue| queue.3[dim]).sum::<i64>();
+        let vessel = |&(weight, wants, most, floor): &Queue| {
+            let holds = [0, 1].map(|dim| ((total[dim] - guaranteed(dim)).max(0) + floor[dim]).min(most[dim]));
+            Vessel::new(weight, wants.into_iter(), holds.into_iter(), floor.into_iter())
+        };
+        let mut vessels: Vec<Vessel> = queues.iter().map(vessel).collect();
+        fill(&mut vessels, total.into_iter());
+        vessels
+            .iter()
+            .map(|vessel| [0, 1].map(|dim| whole(vessel.level[dim])))
+            .collect()
+    }
+
+    #[test]
+    fn one_round_is_weight_by_total() {
+        let queue = |weight| (weight, [100, 100], [i64::MAX; 2], [0, 0]);
+        assert_eq!(
+            dues(&[queue(1), queue(2), queue(5)], [16, 80]),
+            [[2, 10], [4, 20], [10, 50]]
+        );
+    }
+
+    #[test]
+    fn thirds_do_not_lose_a_unit() {
+        let queue = |wants| (1, [wants, wants], [i64::MAX; 2], [0, 0]);
+        assert_eq!(dues(&[queue(9), queue(9), queue(1)], [7, 7]), [[3, 3], [3, 3], [1, 1]]);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_given_twice(mut queues in prop::collection::vec(queue(), 1..7), total in prop::array::uniform2(0..100_i64)) {
+            for queue in &mut queues {
+                queue.3 = [0, 0];
+            }
+            for (dim, &total) in total.iter().enumerate() {
+                let dues = dues(&queues, [total, total]);
+                prop_assert!(dues.iter().map(|due| due[dim]).sum::<i64>() <= total);
+                for (due, queue) in dues.iter().zip(&queues) {
+                    prop_assert!(due[dim] <= queue.1[dim].min(queue.2[dim]));
+                }
+            }
+        }
+
+        #[test]
+        fn a_larger_guarantee_never_lowers_the_due(
+            queues in prop::collection::vec(queue(), 1..6),
+            total in prop::array::uniform2(0..100_i64),
+            more in prop::array::uniform2(0..9_i64),
+        ) {
+            let before = dues(&queues, total)[0];
+            let mut raised = queues;
+            raised[0].3 = [0, 1].map(|dim| raised[0].3[dim] + more[dim]);
+            let after = dues(&raised, total)[0];
+            prop_assert!([0, 1].iter().all(|&dim| after[dim] >= before[dim]), "{before:?} then {after:?}");
+        }
+    }
+}

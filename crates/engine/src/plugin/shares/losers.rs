@@ -116,7 +116,13 @@ impl<'a> Losers<'a> {
         let Some(&first) = bundle.first() else { return };
         let loss = super::requests(self.state, &bundle);
         let job = self.state.model.tasks[first].job;
-        for &queue in self.state.model.chain(self.state.model.jobs[job].queue) {
+        let payers = self.state.model.chain(self.state.model.jobs[job].queue);
+        let payers = if self.shares.is_flat() {
+            &payers[..payers.len().min(1)]
+        } else {
+            payers
+        };
+        for &queue in payers {
             let gone = self.gone.entry(queue).or_default();
             *gone = Amounts::from_pairs(gone.iter().chain(loss.iter()));
         }
@@ -169,7 +175,7 @@ impl<'a> Losers<'a> {
     /// What a queue has once the chosen pods are gone.
     pub(in crate::plugin) fn left(&self, queue: QueueId, dim: DimId) -> i64 {
         let gone = self.gone.get(&queue).and_then(|gone| gone.get(dim)).unwrap_or(0);
-        self.state.ledger.queue_allocated().get(queue.index(), dim) - gone
+        self.shares.has(self.state, queue, dim) - gone
     }
 
     /// Whether a queue keeps what is guaranteed to it without this loss.
