@@ -3,6 +3,7 @@
 //! Facts are complete: an upsert replaces everything known about the object. They can be written down and read back
 //! (serde), so a recorded stream of events replays any cycle.
 
+mod budgets;
 mod constraints;
 mod convert;
 mod manifest;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 pub use basalt_api::podgroup::PodGroupPhase as Phase;
 pub use basalt_api::slim::PodPhase;
 
+pub use self::budgets::BudgetFacts;
 pub use self::constraints::{Constraints, NodeOperator, NodeRequirement, NodeTerm, Taint, TaintEffect, Toleration};
 pub use self::convert::{amount, quantity, resources, spec_hash};
 pub use self::manifest::ManifestError;
@@ -83,6 +85,15 @@ pub enum Event {
         /// `namespace/name`.
         key: Arc<str>,
         /// If given, only a quota with this uid is meant.
+        uid: Option<Arc<str>>,
+    },
+    /// A disruption budget exists, or changed.
+    Budget(BudgetFacts),
+    /// A disruption budget is gone.
+    BudgetGone {
+        /// `namespace/name`.
+        key: Arc<str>,
+        /// If given, only a budget with this uid is meant.
         uid: Option<Arc<str>>,
     },
     /// A namespace exists, or changed.

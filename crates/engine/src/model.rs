@@ -16,7 +16,7 @@ pub use self::class::{Class, ClassKey, Classes};
 pub use self::places::{Bonds, Hold, Image, Mark, MarkKey, NOTHING, Numbers, Places, Tag, Topology, tag_text};
 pub use self::shared::Shared;
 pub use self::table::{ClassId, Id, JobId, NamespaceId, NodeId, QueueId, Table, TaskId};
-use crate::facts::{NodeGroups, Phase, PriorityClassFacts, Taint, Tally};
+use crate::facts::{BudgetFacts, NodeGroups, Phase, PriorityClassFacts, Taint, Tally};
 use crate::ledger::Status;
 use crate::resources::{Amounts, Dims};
 
@@ -40,6 +40,8 @@ pub struct Model {
     pub classes: Classes,
     /// Namespaces that have groups.
     pub namespaces: Table<NamespaceId, ()>,
+    /// Disruption budgets, by `namespace/name`.
+    pub budgets: BTreeMap<Arc<str>, BudgetFacts>,
     /// Quotas of namespaces, by `namespace/name`.
     pub quotas: BTreeMap<Arc<str>, Quota>,
     /// Priority classes, by name.
@@ -294,6 +296,14 @@ pub struct Quota {
 }
 
 impl Model {
+    /// The disruption budgets of a namespace.
+    pub fn budgets_of<'a>(&'a self, namespace: &str) -> impl Iterator<Item = &'a BudgetFacts> + use<'a> {
+        let prefix = format!("{namespace}/");
+        let from = self.budgets.range(Arc::from(prefix.as_str())..);
+        from.take_while(move |(key, _)| key.starts_with(&*prefix))
+            .map(|(_, budget)| budget)
+    }
+
     /// The quotas of a namespace.
     pub fn quotas_of<'a>(&'a self, namespace: &str) -> impl Iterator<Item = &'a Quota> + use<'a> {
         let prefix = format!("{namespace}/");

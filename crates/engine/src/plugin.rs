@@ -12,6 +12,7 @@ mod hooks;
 mod nodegroup;
 mod nodeorder;
 mod overcommit;
+mod pdb;
 mod predicates;
 mod priority;
 mod proportion;
@@ -400,6 +401,7 @@ pub const KNOWN: &[&str] = &[
     "proportion",
     "capacity",
     "overcommit",
+    "pdb",
     "resourcequota",
     "drf",
     "nodegroup",
@@ -415,6 +417,7 @@ fn build(conf: &PluginConf) -> Option<Box<dyn Plugin>> {
         "predicates" => Box::new(predicates::Predicates::new(conf)),
         "nodeorder" => Box::new(nodeorder::NodeOrder::new(conf)),
         "drf" => Box::new(drf::Drf::new(conf)),
+        "pdb" => Box::new(pdb::Pdb),
         "resourcequota" => Box::new(resourcequota::ResourceQuota),
         "overcommit" => Box::new(overcommit::Overcommit::new(conf)),
         "capacity" => Box::new(capacity::Capacity::new(conf)),

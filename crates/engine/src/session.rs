@@ -21,6 +21,8 @@ pub struct State {
     pub(crate) order_version: u64,
     pub(crate) order_stale: bool,
     pub(crate) order_seed: u64,
+    /// Whom this cycle told to go, as it seemed at some time: not all of it came about.
+    evicted: Vec<TaskId>,
     log: Vec<Undo>,
     recording: bool,
     /// Something changed since the last cycle.
@@ -92,7 +94,17 @@ impl State {
     /// Makes all steps final.
     pub(crate) fn settle(&mut self) {
         self.log.clear();
+        self.evicted.clear();
         self.recording = false;
+    }
+
+    /// The pods that we told to go, of which the API does not show it yet. May name one twice.
+    pub fn going(&self) -> impl Iterator<Item = TaskId> {
+        let before = self.evicting.iter().map(|promise| promise.task);
+        let goes = |task: &TaskId| {
+            self.ledger.status(*task) == Status::Releasing && self.model.tasks[*task].shown_as != Status::Releasing
+        };
+        before.chain(self.evicted.iter().copied()).filter(goes)
     }
 
     /// Marks this moment.

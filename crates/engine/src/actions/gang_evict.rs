@@ -217,7 +217,12 @@ impl Cycle<'_> {
     fn has_room_again(&self, task: TaskId) -> bool {
         let (ledger, model) = (&self.state.ledger, &self.state.model);
         let request = model.classes.request(model.tasks[task].class);
-        ledger.future().fits(ledger.node(task).index(), request)
+        let node = ledger.node(task);
+        // Who minds others may mind those who came.
+        let shape = self.hooks.shape(self.state, task);
+        let minds = !self.hooks.want(self.state, task).is_plain() || self.hooks.minds_guests(self.state, shape);
+        ledger.future().fits(node.index(), request)
+            && (!minds || self.hooks.obstacle(self.state, task, node).is_none())
     }
 
     /// What can go for a claim, in the order in which it goes.

@@ -2,6 +2,8 @@
 
 mod ties;
 
+pub(super) use self::ties::requirements;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

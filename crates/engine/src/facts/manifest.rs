@@ -2,6 +2,7 @@
 
 use basalt_api::{PodGroup, Queue, slim};
 use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::storage::v1::StorageClass;
 use serde::de::DeserializeOwned;
@@ -49,6 +50,7 @@ impl Event {
             ("scheduling.volcano.sh", "Queue") => Event::Queue((&parse::<Queue>(object)?).into()),
             ("scheduling.k8s.io", "PriorityClass") => Event::PriorityClass((&parse::<PriorityClass>(object)?).into()),
             ("", "ResourceQuota") => Event::Quota((&parse::<core::ResourceQuota>(object)?).into()),
+            ("policy", "PodDisruptionBudget") => Event::Budget((&parse::<PodDisruptionBudget>(object)?).into()),
             ("", "Namespace") => Event::Namespace((&parse::<core::Namespace>(object)?).into()),
             ("", "PersistentVolumeClaim") => Event::Claim((&parse::<core::PersistentVolumeClaim>(object)?).into()),
             ("", "PersistentVolume") => Event::Volume((&parse::<core::PersistentVolume>(object)?).into()),

@@ -171,7 +171,7 @@ fn tag_label<'a>(tag: &'a str, key: &str) -> Option<&'a str> {
 
 impl Places {
     /// Whether a selector selects pods with this tag.
-    fn selects(&self, selector: &PodSelector, tag: &str) -> bool {
+    pub(crate) fn selects(&self, selector: &PodSelector, tag: &str) -> bool {
         let Some(labels) = &selector.labels else { return false };
         let namespace = tag.split('\0').next().unwrap_or("");
         let by_labels = |wanted: &Vec<NodeRequirement>| {

@@ -1,6 +1,7 @@
 //! How events change the state. Every upsert is idempotent, and the order of events about different objects does not
 //! matter: a name that is mentioned before its object arrives has a slot already.
 
+mod budgets;
 mod groups;
 mod nodes;
 mod pods;
@@ -25,6 +26,8 @@ impl State {
             Event::QueueGone { name, uid } => self.queue_gone(name, uid.as_deref()),
             Event::PriorityClass(facts) => self.upsert_priority(facts),
             Event::PriorityClassGone { name, uid } => self.priority_gone(name, uid.as_deref()),
+            Event::Budget(facts) => self.upsert_budget(facts),
+            Event::BudgetGone { key, uid } => self.budget_gone(key, uid.as_deref()),
             Event::Quota(facts) => self.upsert_quota(facts),
             Event::QuotaGone { key, uid } => self.quota_gone(key, uid.as_deref()),
             Event::Namespace(facts) => self.upsert_namespace(facts),

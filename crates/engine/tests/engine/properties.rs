@@ -196,6 +196,8 @@ fn last_words(heard: &[Event]) -> Vec<Event> {
         Event::PodGone { key, .. } => format!("pod {key}"),
         Event::PodGroupGone { key, .. } => format!("group {key}"),
         Event::QueueGone { name, .. } => format!("queue {name}"),
+        Event::Budget(budget) => format!("budget {}", budget.key),
+        Event::BudgetGone { key, .. } => format!("budget {key}"),
         Event::QuotaGone { key, .. } => format!("quota {key}"),
         Event::Quota(quota) => format!("quota {}", quota.key),
         Event::PriorityClassGone { name, .. } => format!("class {name}"),

@@ -32,7 +32,7 @@ fn requirement(key: &str, operator: NodeOperator, values: &[String]) -> NodeRequ
 }
 
 /// The requirements of a selector, sorted. An operator that we do not know holds for nothing.
-fn requirements(selector: &LabelSelector) -> Vec<NodeRequirement> {
+pub(in crate::facts) fn requirements(selector: &LabelSelector) -> Vec<NodeRequirement> {
     let labels = selector.match_labels.iter().flatten();
     let labels = labels.map(|(key, value)| requirement(key, NodeOperator::In, std::slice::from_ref(value)));
     let expressions = selector.match_expressions.iter().flatten().map(|expression| {

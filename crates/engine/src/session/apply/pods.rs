@@ -31,6 +31,7 @@ impl State {
     pub fn evict(&mut self, task: TaskId) {
         let node = self.ledger.node(task);
         self.set(task, Status::Releasing, node);
+        self.evicted.push(task);
     }
 
     /// Takes back an eviction that was not carried out.
