@@ -226,7 +226,8 @@ impl Cycle<'_> {
         if counts.scheduled() >= record.min_member.max(1) {
             return if ended { Phase::Completed } else { Phase::Running };
         }
-        if record.phase == Phase::Inqueue {
+        // For whom room is being cleared has been let in, whatever happened to it before.
+        if record.phase == Phase::Inqueue || counts.of(Status::Pipelined) > 0 {
             Phase::Inqueue
         } else {
             Phase::Pending

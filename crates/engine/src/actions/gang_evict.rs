@@ -221,8 +221,7 @@ impl Cycle<'_> {
         // Who minds others may mind those who came.
         let shape = self.hooks.shape(self.state, task);
         let minds = !self.hooks.want(self.state, task).is_plain() || self.hooks.minds_guests(self.state, shape);
-        ledger.future().fits(node.index(), request)
-            && (!minds || self.hooks.obstacle(self.state, task, node).is_none())
+        ledger.future().fits(node.index(), request) && (!minds || self.hooks.obstacle(self.state, task, node).is_none())
     }
 
     /// What can go for a claim, in the order in which it goes.

@@ -40,6 +40,11 @@ impl Cycle<'_> {
         if !runs || !(record.preemptable || mutant!(TakeProtected)) || !record.job.is_some() {
             return false;
         }
+        // Looking for the cheapest node is Kubernetes' way, in which pods have priorities of their own.
+        let own = model.tasks[claim.task].priority.max(model.jobs[claim.job].priority);
+        if self.dry_run.is_some() && !stage.own_job && record.priority >= own {
+            return false;
+        }
         // A pod that asks for nothing is not worth one that does.
         let modest = |task: TaskId| model.classes[model.tasks[task].class].best_effort;
         if modest(claim.task) && !modest(task) {

@@ -34,7 +34,10 @@ impl Plugin for Pdb {
         }
         let mut spend = |task: TaskId, force: bool| {
             let budgets: Vec<&str> = budgets_of(state, task).map(|budget| &*budget.key).collect();
-            let goes = force || budgets.iter().all(|budget| left.get(budget).is_some_and(|&left| left > 0));
+            let goes = force
+                || budgets
+                    .iter()
+                    .all(|budget| left.get(budget).is_some_and(|&left| left > 0));
             for budget in budgets.iter().filter(|_| goes) {
                 left.entry(budget).and_modify(|left| *left = left.saturating_sub(1));
             }

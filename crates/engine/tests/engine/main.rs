@@ -4,4 +4,5 @@ mod cases;
 mod language;
 mod nodes;
 mod properties;
+mod room;
 mod scenarios;

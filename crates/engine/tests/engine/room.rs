@@ -1,0 +1,318 @@
+//! Making room, over many cycles: whoever is evicted is made anew by its controller and waits; nothing else happens. Then
+//! every eviction must serve somebody, no gang may be left in part, and there must be an end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use basalt_engine::facts::{
+    NodeFacts, Phase, PodFacts, PodGroupFacts, PodPhase, PriorityClassFacts, QueueFacts, Resources,
+};
+use basalt_engine::plan::Purpose;
+use basalt_engine::{Conf, Engine, Event, Options, Plan};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// How long a cluster is watched. Nothing may happen in the last third.
+const CYCLES: usize = 36;
+
+const RULES: [&str; 3] = [
+    "{name: capacity}",
+    "{name: capacity, enableHierarchy: true, arguments: {deservedFromWeight: true}}",
+    "{name: proportion}",
+];
+
+const ACTIONS: [&str; 5] = [
+    "enqueue, allocate, reclaim, backfill",
+    "enqueue, allocate, preempt, backfill",
+    "enqueue, allocate, reclaim, gangreclaim, backfill",
+    "enqueue, allocate, gangpreempt, gangreclaim",
+    "enqueue, reclaim, preempt, allocate",
+];
+
+#[derive(Clone, Debug)]
+struct Group {
+    queue: usize,
+    min: u32,
+    pods: usize,
+    cpu: i64,
+    memory: i64,
+    high: bool,
+    runs: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Cluster {
+    conf: String,
+    nodes: Vec<(i64, i64)>,
+    /// Deserved cores and memory, and the queue above (0: `root`).
+    queues: Vec<(i64, i64, usize)>,
+    groups: Vec<Group>,
+}
+
+fn cluster() -> impl Strategy<Value = Cluster> {
+    let group = (
+        0..4_usize,
+        0..4_u32,
+        1..5_usize,
+        1..4_i64,
+        0..3_i64,
+        any::<bool>(),
+        any::<bool>(),
+    )
+        .prop_map(|(queue, min, pods, cpu, memory, high, runs)| Group {
+            queue,
+            min: min.min(pods as u32),
+            pods,
+            cpu,
+            memory,
+            high,
+            runs,
+        });
+    let conf = (select(ACTIONS.to_vec()), select(RULES.to_vec())).prop_map(|(actions, rules)| {
+        format!(
+            "actions: {actions}
+tiers:
+- plugins: [{{name: priority}}, {{name: gang}}, {{name: conformance}}]
+- plugins: [{{name: overcommit}}, {{name: drf, enablePreemptable: false}}, {{name: predicates}}, {rules}, {{name: nodeorder}}]"
+        )
+    });
+    let nodes = prop::collection::vec((1..8_i64, 1..8_i64), 1..4);
+    let queues = prop::collection::vec((0..6_i64, 0..6_i64, 0..3_usize), 2..5);
+    let groups = prop::collection::vec(group, 1..8);
+    (conf, nodes, queues, groups).prop_map(|(conf, nodes, queues, groups)| Cluster {
+        conf,
+        nodes,
+        queues,
+        groups,
+    })
+}
+
+fn amounts(cpu: i64, memory: i64) -> Resources {
+    let pairs = [("cpu", cpu * 1000), ("memory", memory << 30)];
+    let pairs = pairs.into_iter().filter(|&(_, amount)| amount > 0);
+    pairs.map(|(name, amount)| (Arc::from(name), amount)).collect()
+}
+
+/// The cluster at work.
+struct Site {
+    engine: Engine,
+    pods: BTreeMap<Arc<str>, PodFacts>,
+    groups: BTreeMap<Arc<str>, PodGroupFacts>,
+    born: i64,
+}
+
+impl Site {
+    fn new(cluster: &Cluster) -> Site {
+        let mut site = Site {
+            engine: Engine::new(Conf::parse(&cluster.conf).expect("a configuration"), Options::default()),
+            pods: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            born: 0,
+        };
+        for (value, name) in [(10, "low"), (100, "high")] {
+            site.engine.apply(&Event::PriorityClass(PriorityClassFacts {
+                name: name.into(),
+                value,
+                ..Default::default()
+            }));
+        }
+        site.queues(cluster);
+        for (at, &(cpu, memory)) in cluster.nodes.iter().enumerate() {
+            let mut allocatable = amounts(cpu, memory);
+            allocatable.insert("pods".into(), 20);
+            site.engine.apply(&Event::Node(NodeFacts {
+                name: format!("n{at}").into(),
+                allocatable,
+                ..Default::default()
+            }));
+        }
+        let mut free = cluster.nodes.clone();
+        for (at, group) in cluster.groups.iter().enumerate() {
+            site.group(at, group, cluster.queues.len(), &mut free);
+        }
+        site
+    }
+
+    /// A queue whose parent has no parent of its own hangs below that one; leaves have the groups.
+    fn queues(&mut self, cluster: &Cluster) {
+        let tree = cluster.conf.contains("enableHierarchy");
+        let queue = |name: String, parent: &str, deserved: Resources| {
+            Event::Queue(QueueFacts {
+                name: name.into(),
+                parent: parent.into(),
+                deserved,
+                ..Default::default()
+            })
+        };
+        self.engine.apply(&queue("root".to_owned(), "", Resources::new()));
+        for branch in ["b1", "b2"] {
+            self.engine.apply(&queue(branch.to_owned(), "root", Resources::new()));
+        }
+        for (at, &(cpu, memory, above)) in cluster.queues.iter().enumerate() {
+            let parent = if tree && above > 0 {
+                format!("b{above}")
+            } else {
+                "root".to_owned()
+            };
+            let event = queue(format!("q{at}"), &parent, amounts(cpu, memory));
+            self.engine.apply(&event);
+        }
+    }
+
+    fn group(&mut self, at: usize, group: &Group, queues: usize, free: &mut [(i64, i64)]) {
+        let key: Arc<str> = format!("ns/g{at}").into();
+        let facts = PodGroupFacts {
+            key: key.clone(),
+            uid: format!("uid-g{at}").into(),
+            created_ms: at as i64,
+            queue: format!("q{}", group.queue % queues).into(),
+            min_member: group.min,
+            priority_class: if group.high { "high" } else { "low" }.into(),
+            phase: if group.runs { Phase::Running } else { Phase::Pending },
+            min_resources: Some(amounts(
+                group.cpu * i64::from(group.min),
+                group.memory * i64::from(group.min),
+            )),
+            ..Default::default()
+        };
+        self.engine.apply(&Event::PodGroup(facts.clone()));
+        self.groups.insert(key.clone(), facts);
+        let mut places = Vec::new();
+        for _ in 0..group.pods {
+            let place = free
+                .iter()
+                .position(|&(cpu, memory)| cpu >= group.cpu && memory >= group.memory);
+            if let Some(place) = place.filter(|_| group.runs) {
+                free[place].0 -= group.cpu;
+                free[place].1 -= group.memory;
+                places.push(place);
+            }
+        }
+        for index in 0..group.pods {
+            let place = places.get(index).map(|place| format!("n{place}").into());
+            self.born += 1;
+            let pod = PodFacts {
+                key: format!("ns/g{at}-w-{index}").into(),
+                uid: format!("uid-{}", self.born).into(),
+                created_ms: self.born,
+                scheduler: "volcano".into(),
+                group: Some(key.clone()),
+                phase: if place.is_some() {
+                    PodPhase::Running
+                } else {
+                    PodPhase::Pending
+                },
+                node: place,
+                requests: amounts(group.cpu, group.memory),
+                ..Default::default()
+            };
+            self.put(pod);
+        }
+    }
+
+    fn put(&mut self, pod: PodFacts) {
+        self.engine.apply(&Event::Pod(pod.clone()));
+        self.pods.insert(pod.key.clone(), pod);
+    }
+
+    fn running(&self, group: &str) -> usize {
+        let of = |pod: &&PodFacts| pod.group.as_deref() == Some(group) && pod.node.is_some();
+        self.pods.values().filter(of).count()
+    }
+
+    /// What was decided happens: bound pods run, evicted ones are gone and made anew.
+    fn carry_out(&mut self, plan: &Plan) {
+        for eviction in plan.evictions() {
+            let old = self.pods.remove(&eviction.pod).expect("an evicted pod exists");
+            self.engine.apply(&Event::PodGone {
+                key: old.key.clone(),
+                uid: Some(old.uid.clone()),
+            });
+            self.born += 1;
+            self.put(PodFacts {
+                uid: format!("uid-{}", self.born).into(),
+                created_ms: self.born,
+                phase: PodPhase::Pending,
+                node: None,
+                ..old
+            });
+        }
+        for bind in plan.binds() {
+            let pod = self.pods[&bind.pod].clone();
+            self.put(PodFacts {
+                phase: PodPhase::Running,
+                node: Some(bind.node.clone()),
+                ..pod
+            });
+        }
+        for transaction in &plan.transactions {
+            if let (Some(phase), Some(group)) = (transaction.phase, self.groups.get_mut(&transaction.pod_group)) {
+                group.phase = phase;
+                let group = group.clone();
+                self.engine.apply(&Event::PodGroup(group));
+            }
+        }
+    }
+}
+
+/// Who loses pods, and how many it had before.
+fn losses(site: &Site, plan: &Plan) -> BTreeMap<Arc<str>, (usize, usize)> {
+    let mut losses: BTreeMap<Arc<str>, (usize, usize)> = BTreeMap::new();
+    for eviction in plan.evictions() {
+        let group = site.pods[&eviction.pod].group.clone().expect("a victim has a group");
+        let had = site.running(&group);
+        losses.entry(group).or_insert((had, 0)).1 += 1;
+    }
+    losses
+}
+
+fn check(cluster: &Cluster) -> Result<(), TestCaseError> {
+    let mut site = Site::new(cluster);
+    let mut owed: BTreeMap<Arc<str>, usize> = BTreeMap::new();
+    let mut story = Vec::new();
+    for cycle in 0..CYCLES {
+        let plan = site.engine.cycle(cycle as i64 * 1000, 0);
+        let text = serde_json::to_string(&plan.transactions).expect("plain data");
+        story.push(format!("{cycle}: {text}"));
+        let story = || story.join("\n");
+        for transaction in plan.transactions.iter().filter(|one| !one.evictions.is_empty()) {
+            prop_assert!(!transaction.pipelined.is_empty(), "evictions for nobody\n{}", story());
+            prop_assert!(transaction.pipelined.iter().all(|pod| pod.nominated));
+            owed.insert(transaction.pod_group.clone(), cycle);
+        }
+        for eviction in plan.evictions() {
+            let served = matches!(&eviction.purpose, Purpose::Preempt { beneficiary } | Purpose::Reclaim { beneficiary }
+                if plan.transactions.iter().any(|one| one.pod_group == *beneficiary && !one.pipelined.is_empty()));
+            prop_assert!(served, "{} goes for nobody\n{}", eviction.pod, story());
+        }
+        for (group, (had, lost)) in losses(&site, &plan) {
+            let min = site.groups[&group].min_member as usize;
+            let whole = had - lost == 0 || had - lost >= min || had < min;
+            prop_assert!(whole, "{group} is left with {} of {min}\n{}", had - lost, story());
+        }
+        for transaction in plan.transactions.iter().filter(|one| !one.binds.is_empty()) {
+            owed.remove(&transaction.pod_group);
+        }
+        let late = owed.iter().find(|&(_, &since)| cycle > since + 2);
+        prop_assert!(
+            late.is_none(),
+            "{late:?} does not get what was cleared for it\n{}",
+            story()
+        );
+        let quiet = plan.evictions().next().is_none() && plan.binds().next().is_none();
+        prop_assert!(quiet || cycle < CYCLES * 2 / 3, "there is no end to it\n{}", story());
+        site.carry_out(&plan);
+    }
+    let twice: BTreeSet<&Arc<str>> = site.pods.keys().collect();
+    prop_assert_eq!(twice.len(), site.pods.len());
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 250, ..ProptestConfig::default() })]
+
+    #[test]
+    fn making_room_serves_somebody_and_ends(cluster in cluster()) {
+        check(&cluster)?;
+    }
+}
