@@ -1,7 +1,7 @@
 //! Making room, over many cycles: whoever is evicted is made anew by its controller and waits; nothing else happens. Then
 //! every eviction must serve somebody, no gang may be left in part, and there must be an end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use basalt_engine::facts::{
@@ -164,7 +164,7 @@ impl Site {
         let facts = PodGroupFacts {
             key: key.clone(),
             uid: format!("uid-g{at}").into(),
-            created_ms: at as i64,
+            created_ms: i64::try_from(at).unwrap_or(0),
             queue: format!("q{}", group.queue % queues).into(),
             min_member: group.min,
             priority_class: if group.high { "high" } else { "low" }.into(),
@@ -270,8 +270,8 @@ fn check(cluster: &Cluster) -> Result<(), TestCaseError> {
     let mut site = Site::new(cluster);
     let mut owed: BTreeMap<Arc<str>, usize> = BTreeMap::new();
     let mut story = Vec::new();
-    for cycle in 0..CYCLES {
-        let plan = site.engine.cycle(cycle as i64 * 1000, 0);
+    for (cycle, now_ms) in (0..CYCLES).zip((0..).step_by(1000)) {
+        let plan = site.engine.cycle(now_ms, 0);
         let text = serde_json::to_string(&plan.transactions).expect("plain data");
         story.push(format!("{cycle}: {text}"));
         let story = || story.join("\n");
@@ -303,8 +303,6 @@ fn check(cluster: &Cluster) -> Result<(), TestCaseError> {
         prop_assert!(quiet || cycle < CYCLES * 2 / 3, "there is no end to it\n{}", story());
         site.carry_out(&plan);
     }
-    let twice: BTreeSet<&Arc<str>> = site.pods.keys().collect();
-    prop_assert_eq!(twice.len(), site.pods.len());
     Ok(())
 }
 
