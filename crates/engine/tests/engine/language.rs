@@ -365,6 +365,9 @@ impl<'a> Words<'a> {
             parent: self.get("parent").unwrap_or("").into(),
             weight: self.number("weight").unwrap_or(1) as u32,
             priority: self.number("priority").unwrap_or(0) as i32,
+            deserved: self.resources("deserved-"),
+            guarantee: self.resources("guarantee-"),
+            capability: self.resources("capability-"),
             ..Default::default()
         }
     }

@@ -19,6 +19,40 @@ tiers:
 - plugins: [{name: predicates}, {name: nodeorder}, {name: binpack}]
 ";
 
+/// By weight.
+const WEIGHTED: &str = "
+actions: enqueue, allocate, backfill
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: overcommit}, {name: drf}, {name: predicates}, {name: proportion}, {name: nodeorder}]
+";
+
+/// By what queues deserve, side by side and as a tree.
+const DESERVED: &str = "
+actions: enqueue, allocate, backfill
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: overcommit}, {name: predicates}, {name: capacity}, {name: resourcequota}]
+";
+const TREE: &str = "
+actions: enqueue, allocate, backfill
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: overcommit}, {name: predicates}, {name: capacity, enableHierarchy: true, arguments: {deservedFromWeight: true}}]
+";
+
+fn conf() -> impl Strategy<Value = &'static str> {
+    select(vec![CONF, SCORED, WEIGHTED, DESERVED, TREE])
+}
+
+fn queue() -> impl Strategy<Value = String> {
+    let parent = select(vec!["root", "root", "q0", "q1", "q2", "nobody"]);
+    let due = select(vec!["", " deserved-cpu=3", " deserved-cpu=6 deserved-memory=4Gi"]);
+    let limit = select(vec!["", "", " capability-cpu=5", " guarantee-cpu=2"]);
+    (0..4, parent, 1..4, due, limit)
+        .prop_map(|(q, parent, weight, due, limit)| format!("queue q{q} parent={parent} weight={weight}{due}{limit}"))
+}
+
 fn node() -> impl Strategy<Value = String> {
     let extra = select(vec![
         "",
@@ -43,6 +77,8 @@ fn gang() -> impl Strategy<Value = String> {
         " select=zone:a",
         " class=high",
         " roles=w:2 role=w",
+        " needs-cpu=3",
+        " needs-cpu=6 phase=Inqueue",
     ]);
     (0..6, 0..4, 0..6, 0..7, 0..4, 0..3, extra).prop_map(|(g, queue, min, pods, cpu, memory, extra)| {
         format!("gang g{g} queue=q{queue} min={min} pods={pods} cpu={cpu} memory={memory}Gi{extra}")
@@ -50,14 +86,13 @@ fn gang() -> impl Strategy<Value = String> {
 }
 
 fn cluster() -> impl Strategy<Value = Vec<String>> {
-    let queue = (0..4, 0..4).prop_map(|(q, parent)| format!("queue q{q} parent=q{parent}"));
     let alone = (0..5, 0..5, 0..6)
         .prop_map(|(pod, node, cpu)| format!("pod x{pod} cpu={cpu} on=n{node} running scheduler=foreign"));
     // A member that differs from the others of its gang, often one that asks for nothing.
     let odd = select(vec!["", "", " gated", " wants=hostPort", " select=zone:a", " cpu=1"]);
     let odd = (0..6, 0..7, odd).prop_map(|(g, pod, extra)| format!("pod g{g}-w-{pod} group=g{g}{extra}"));
     let class = Just("class high value=9".to_owned());
-    let line = prop_oneof![4 => node(), 4 => gang(), 2 => odd, 1 => queue, 1 => alone, 1 => class];
+    let line = prop_oneof![4 => node(), 4 => gang(), 2 => odd, 2 => queue(), 1 => alone, 1 => class];
     prop::collection::vec(line, 1..25)
 }
 
@@ -277,8 +312,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_overcommit_and_no_broken_gang(lines in history(), scored in any::<bool>()) {
-        let conf = if scored { SCORED } else { CONF };
+    fn no_overcommit_and_no_broken_gang(lines in history(), conf in conf()) {
         let (_, plans) = run(conf, &lines);
         let (mut world, again) = run(conf, &lines);
         prop_assert_eq!(plans, again);
@@ -293,8 +327,7 @@ proptest! {
 
     /// A cycle leaves out the jobs for which nothing can have changed: that must never change a decision.
     #[test]
-    fn looking_at_everything_anew_decides_the_same(lines in history(), scored in any::<bool>()) {
-        let conf = if scored { SCORED } else { CONF };
+    fn looking_at_everything_anew_decides_the_same(lines in history(), conf in conf()) {
         let (_, plans) = run(conf, &lines);
         let mut forgetful = World::new(conf);
         forgetful.forgetful = true;
@@ -313,16 +346,17 @@ proptest! {
             (Just(lines), keys)
         }),
         seed in 0u64..8,
+        conf in conf(),
     ) {
-        let (world, _) = run(SCORED, &lines);
+        let (world, _) = run(conf, &lines);
         let events = last_words(&world.heard);
         let mut shuffled: Vec<(u32, Event)> =
             events.iter().enumerate().map(|(at, event)| (order[at % order.len()], event.clone())).collect();
         shuffled.sort_by_key(|(key, _)| *key);
         let shuffled: Vec<Event> = shuffled.into_iter().map(|(_, event)| event).collect();
         let doubled = [shuffled.clone(), shuffled.clone()].concat();
-        let expected = plan_of(SCORED, &events, seed);
-        prop_assert_eq!(&plan_of(SCORED, &shuffled, seed), &expected);
-        prop_assert_eq!(&plan_of(SCORED, &doubled, seed), &expected);
+        let expected = plan_of(conf, &events, seed);
+        prop_assert_eq!(&plan_of(conf, &shuffled, seed), &expected);
+        prop_assert_eq!(&plan_of(conf, &doubled, seed), &expected);
     }
 }

@@ -95,6 +95,7 @@ impl State {
             roles,
             tasks,
             odd_tasks,
+            namespace: job.namespace,
             ..Default::default()
         };
         for role in &mut job.roles {
