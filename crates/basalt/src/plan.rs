@@ -96,7 +96,8 @@ fn plan(options: &PlanOptions) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The configuration of `basalt up` holds what is built later too; one that is given must be understood in full.
+/// The configuration that is given, or that of `basalt up`. What is not understood is an error; what we know and do not
+/// have yet is not.
 fn read_conf(options: &PlanOptions) -> anyhow::Result<Conf> {
     let Some(path) = &options.conf else {
         return Ok(Conf::embedded());
@@ -104,8 +105,17 @@ fn read_conf(options: &PlanOptions) -> anyhow::Result<Conf> {
     let place = || format!("{}", path.display());
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let conf = Conf::parse(&text).with_context(place)?;
-    if !conf.warnings.is_empty() {
-        bail!("{}: {}", path.display(), conf.warnings.join("; "));
+    let faults: Vec<&str> = conf
+        .warnings
+        .iter()
+        .filter(|warning| !conf.lacking.contains(warning))
+        .map(String::as_str)
+        .collect();
+    if !faults.is_empty() {
+        bail!("{}: {}", path.display(), faults.join("; "));
+    }
+    for lack in &conf.lacking {
+        eprintln!("note: {lack}");
     }
     Ok(conf)
 }

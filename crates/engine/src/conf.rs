@@ -26,6 +26,8 @@ pub struct Conf {
     pub configurations: BTreeMap<String, Map<String, Value>>,
     /// What was not understood, each with a suggestion where there is one.
     pub warnings: Vec<String>,
+    /// Those of the warnings that are about something we know and do not have yet.
+    pub lacking: Vec<String>,
 }
 
 /// One plugin's entry.
@@ -227,11 +229,14 @@ impl Conf {
         let entry = object(entry, path)?;
         let name = name_of(entry, path)?;
         if !crate::plugin::KNOWN.contains(&name.as_str()) {
-            self.warnings.push(if PLUGINS.contains(&name.as_str()) {
-                format!("plugin {name:?} is not supported yet and is skipped")
+            if PLUGINS.contains(&name.as_str()) {
+                self.lacking
+                    .push(format!("plugin {name:?} is not supported yet and is skipped"));
+                self.warnings.extend(self.lacking.last().cloned());
             } else {
-                format!("unknown plugin {name:?} is skipped{}", hint(&name, PLUGINS))
-            });
+                self.warnings
+                    .push(format!("unknown plugin {name:?} is skipped{}", hint(&name, PLUGINS)));
+            }
         }
         let known: Vec<&str> = FLAGS.iter().copied().chain(["name", "arguments"]).collect();
         self.warn_unknown(entry.keys(), &known, path);

@@ -41,6 +41,10 @@ fn folder() -> tempfile::TempDir {
     write("cluster.yaml", NODE);
     write("jobs.yaml", &format!("{}---\n{}", job("first", 3), job("second", 2)));
     write("bad.yaml", &format!("{NODE}---\n{}", NODE.replace("'4'", "four")));
+    write(
+        "later.conf",
+        &CONF.replace("{name: gang}", "{name: gang}, {name: numa-aware}"),
+    );
     write("strange.conf", "actions: allocate\nteirs: []\n");
     std::fs::create_dir(folder.path().join("all")).expect("a folder");
     write("all/1.yaml", NODE);
@@ -134,6 +138,11 @@ fn errors_say_where_and_what() {
             &["-f", "cluster.yaml", "--conf", "strange.conf"][..],
             1,
             "strange.conf: unknown key \"teirs\" is ignored, did you mean \"tiers\"?",
+        ),
+        (
+            &["-f", "cluster.yaml", "--conf", "later.conf"][..],
+            0,
+            "note: plugin \"numa-aware\" is not supported yet and is skipped",
         ),
         (&[][..], 2, "--filename"),
         (&["-f", "cluster.yaml", "-o", "xml"][..], 2, "table, json"),
