@@ -3,12 +3,13 @@
 
 use std::cmp::Ordering;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::Cycle;
 use super::hunt::{Hunt, Stage, distance, short_dims};
 use crate::ledger::Status;
-use crate::model::{Id, NodeId, QueueId, TaskId};
+use crate::model::{Id, JobId, NodeId, QueueId, TaskId};
 use crate::mutants::mutant;
 use crate::plugin::{Claim, Means};
 use crate::resources::DimId;
@@ -70,17 +71,40 @@ impl Cycle<'_> {
         stage.reach > 0 && (queue.reclaimable || mutant!(TakeUnreclaimable)) && near && lower
     }
 
-    /// Less: `a` goes before `b`.
-    pub(super) fn victim_order(&self, claim: &Claim, a: TaskId, b: TaskId) -> Ordering {
+    /// Puts pods into the order in which they go: by queue, then the least important job and pod first. Jobs are compared
+    /// once each, not once for every two pods.
+    fn order_victims(&self, claim: &Claim, tasks: &mut [TaskId]) {
         let model = &self.state.model;
-        let (job_a, job_b) = (model.tasks[a].job, model.tasks[b].job);
-        if job_a == job_b {
-            return self.hooks.task_order(self.state, b, a);
+        let job_of = |task: TaskId| model.tasks[task].job;
+        let mut jobs: SmallVec<[JobId; 8]> = SmallVec::new();
+        for &task in &*tasks {
+            if !jobs.contains(&job_of(task)) {
+                jobs.push(job_of(task));
+            }
         }
-        let (queue_a, queue_b) = (model.jobs[job_a].queue, model.jobs[job_b].queue);
+        jobs.sort_by(|&a, &b| self.job_goes_first(claim, a, b));
+        let mut places: FxHashMap<JobId, usize> = FxHashMap::default();
+        let mut place = 0;
+        for (at, &job) in jobs.iter().enumerate() {
+            if at > 0 && self.job_goes_first(claim, jobs[at - 1], job).is_ne() {
+                place = at;
+            }
+            places.insert(job, place);
+        }
+        let mut keyed: SmallVec<[(usize, TaskId); 16]> =
+            tasks.iter().map(|&task| (places[&job_of(task)], task)).collect();
+        keyed.sort_unstable_by(|&(x, a), &(y, b)| x.cmp(&y).then_with(|| self.hooks.task_order(self.state, b, a)));
+        for (task, (_, ordered)) in tasks.iter_mut().zip(keyed) {
+            *task = ordered;
+        }
+    }
+
+    /// Less: pods of `a` go before pods of `b`; equal: their pods are compared.
+    fn job_goes_first(&self, claim: &Claim, a: JobId, b: JobId) -> Ordering {
+        let model = &self.state.model;
+        let (queue_a, queue_b) = (model.jobs[a].queue, model.jobs[b].queue);
         if queue_a == queue_b {
-            let rank = self.hooks.job_rank(self.state, job_b, job_a);
-            return rank.then_with(|| self.hooks.task_order(self.state, b, a));
+            return self.hooks.job_rank(self.state, b, a);
         }
         match (queue_a == claim.queue, queue_b == claim.queue) {
             (true, _) => Ordering::Less,
@@ -96,10 +120,24 @@ impl Cycle<'_> {
         if candidates.is_empty() {
             return None;
         }
-        candidates.sort_unstable_by(|&a, &b| self.victim_order(claim, a, b));
+        if !self.could_do(claim.task, node, &candidates) {
+            return None;
+        }
+        self.order_victims(claim, &mut candidates);
         let dims = self.dims_at_stake(claim, node);
         self.keep_fair(hunt, claim, stage, &dims, &mut candidates);
-        let victims = self.consenting(claim, &candidates);
+        // Mostly the first few are enough: the rules need not judge the others.
+        let enough = (1..=candidates.len()).find(|&count| self.could_do(claim.task, node, &candidates[..count]))?;
+        let few = self.take(hunt, claim, node, &candidates[..enough]);
+        if few.is_some() || enough == candidates.len() {
+            return few;
+        }
+        self.take(hunt, claim, node, &candidates)
+    }
+
+    /// Takes pods one by one, as far as the rules let them go, until the claimant fits.
+    fn take(&mut self, hunt: &mut Hunt, claim: &Claim, node: NodeId, candidates: &[TaskId]) -> Option<Evicted> {
+        let victims = self.consenting(claim, candidates);
         if !self.could_do(claim.task, node, &victims) {
             return None;
         }
