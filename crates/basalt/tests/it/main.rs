@@ -6,4 +6,5 @@ mod kubectl;
 mod plan;
 mod scheduler;
 mod server;
+mod short;
 mod watchman;
