@@ -94,6 +94,8 @@ pub struct Engine {
 const RETRY_MS: i64 = 100;
 /// … and how often that doubles at most (to 25 s).
 const RETRY_DOUBLINGS: u32 = 8;
+/// How long a pod whose eviction was refused is left in peace.
+const SPARE_MS: i64 = 10_000;
 
 impl Engine {
     /// An engine that knows nothing of the cluster yet.
@@ -159,12 +161,18 @@ impl Engine {
         }
     }
 
-    /// A decided eviction was not carried out: the pod stays. Whoever it was to go for keeps its claim on the rest.
+    /// A decided eviction was not carried out: the pod stays, and nobody asks it to go for a while. Whoever it was to go for
+    /// keeps its claim on the rest.
     pub fn evict_failed(&mut self, pod: &str, uid: &str) {
         if let Some(task) = self.state.model.tasks.find(pod)
             && *self.state.model.tasks[task].uid == *uid
         {
             self.state.unevict(task);
+            let record = &mut self.state.model.tasks[task];
+            if !std::mem::replace(&mut record.spared, true) {
+                let (since_ms, uid) = (self.now_ms, record.uid.clone());
+                self.state.spared.push(Promise { since_ms, task, uid });
+            }
         }
     }
 
@@ -202,7 +210,11 @@ impl Engine {
             .retries
             .iter()
             .map(|&job| self.state.model.jobs[job].retry_at_ms);
-        held.chain(retries).min()
+        let spared = state
+            .spared
+            .iter()
+            .map(|promise| promise.since_ms.saturating_add(SPARE_MS));
+        held.chain(retries).chain(spared).min()
     }
 
     /// Numbers about the engine.
@@ -310,6 +322,17 @@ impl Engine {
         for promise in self.overdue(|state| &mut state.holds, now_ms.saturating_sub(hold_ms)) {
             if self.state.ledger.status(promise.task) == Status::Pipelined {
                 self.state.unassume(promise.task);
+            }
+        }
+        let spared = std::mem::take(&mut self.state.spared).into_iter();
+        let (over, rest): (Vec<_>, Vec<_>) =
+            spared.partition(|promise| promise.since_ms.saturating_add(SPARE_MS) <= now_ms);
+        self.state.spared = rest;
+        for promise in over {
+            let record = &mut self.state.model.tasks[promise.task];
+            if record.uid == promise.uid {
+                record.spared = false;
+                self.state.ease();
             }
         }
         let (due, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut self.state.retries)

@@ -106,6 +106,8 @@ pub struct Task {
     pub critical: bool,
     /// We decided to evict it; the API does not show that yet.
     pub evicting: bool,
+    /// The API refused to have it evicted: for a while nobody asks again.
+    pub spared: bool,
     /// Its status by what the API shows alone.
     pub shown_as: Status,
     /// When it began to run.
@@ -134,6 +136,7 @@ impl Default for Task {
             preempts: true,
             critical: false,
             evicting: false,
+            spared: false,
             shown_as: Status::Out,
             started_ms: 0,
             nominated: None,

@@ -43,6 +43,8 @@ pub struct State {
     pub(crate) assumed: Vec<Promise>,
     /// Pods that wait for the API to confirm that they have to go.
     pub(crate) evicting: Vec<Promise>,
+    /// Pods that nobody asks to go for a while.
+    pub(crate) spared: Vec<Promise>,
     /// Pods that keep the room that others were evicted from.
     pub(crate) holds: Vec<Promise>,
     /// The time of this cycle, in milliseconds since 1970.

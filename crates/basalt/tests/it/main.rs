@@ -2,8 +2,10 @@
 
 mod crash;
 mod gang;
+mod helpers;
 mod kubectl;
 mod plan;
+mod reclaim;
 mod scheduler;
 mod server;
 mod short;

@@ -4,51 +4,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::helpers::{apply, is_running, job, metric};
 use crate::server::{Server, eventually, kubectl_present};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const PLUGINS: &str = "tiers: [{plugins: [{name: priority}, {name: gang}, {name: predicates}, {name: nodeorder}]}]\n";
-
-/// A Job of `pods` pods that need `cpu` each, on nodes with the label `on`.
-fn job(name: &str, pods: u32, cpu: &str, on: &str) -> String {
-    format!(
-        "apiVersion: batch.volcano.sh/v1alpha1
-kind: Job
-metadata: {{name: {name}}}
-spec:
-  minAvailable: {pods}
-  schedulerName: volcano
-  tasks:
-  - name: w
-    replicas: {pods}
-    template:
-      spec:
-        restartPolicy: Never
-        nodeSelector: {{{on}}}
-        containers:
-        - {{name: main, image: busybox, resources: {{requests: {{cpu: {cpu}}}}}}}
-"
-    )
-}
-
-fn apply(server: &Server, manifest: &str) {
-    let file = server.data.join("manifest.yaml");
-    std::fs::write(&file, manifest).expect("a manifest");
-    server.kubectl(&["apply", "-f", file.to_str().expect("a path of text")]);
-}
-
-fn metric(server: &Server, name: &str) -> Option<f64> {
-    let text = server.kubectl(&["get", "--raw", "/metrics"]);
-    let line = text.lines().find(|line| {
-        let rest = line.strip_prefix(name);
-        rest.is_some_and(|rest| rest.starts_with(' '))
-    })?;
-    line.rsplit(' ').next()?.parse().ok()
-}
-
-fn is_running(server: &Server, job: &str) -> bool {
-    server.kubectl(&["get", "vcjob", job, "-o", "jsonpath={.status.state.phase}"]) == "Running"
-}
 
 fn write_conf(path: &Path, text: &str) {
     std::fs::write(path, text).expect("a configuration is written");

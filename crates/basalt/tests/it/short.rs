@@ -14,7 +14,7 @@ use kube::client::Body;
 use kube::{Api, Client};
 use serde_json::json;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A client of a server that knows no gangs, and refuses to bind the pod `gang-w-1` as often as `refusals` says.
 fn stubborn(inner: Client, refusals: Arc<AtomicUsize>) -> Client {
@@ -26,7 +26,9 @@ fn stubborn(inner: Client, refusals: Arc<AtomicUsize>) -> Client {
                 return Ok(refusal(404));
             }
             let less = |left: usize| left.checked_sub(1);
-            if path.ends_with("/gang-w-1/binding") && refusals.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok() {
+            if path.ends_with("/gang-w-1/binding")
+                && refusals.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()
+            {
                 return Ok(refusal(409));
             }
             inner.send(request).await
@@ -37,7 +39,9 @@ fn stubborn(inner: Client, refusals: Arc<AtomicUsize>) -> Client {
 
 fn refusal(code: u16) -> Response<Body> {
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": "no", "reason": "no"});
-    let response = Response::builder().status(code).body(Body::from(status.to_string().into_bytes()));
+    let response = Response::builder()
+        .status(code)
+        .body(Body::from(status.to_string().into_bytes()));
     response.expect("a response")
 }
 
@@ -68,7 +72,9 @@ async fn check(refusals: usize, grace: Duration) -> String {
     }))
     .expect("a job");
     let jobs: Api<Job> = Api::default_namespaced(client.clone());
-    jobs.create(&PostParams::default(), &job).await.expect("the job is made");
+    jobs.create(&PostParams::default(), &job)
+        .await
+        .expect("the job is made");
     let metrics = until_whole(&client, &face).await;
     assert!(!running.is_finished(), "the scheduler goes on");
     running.abort();
@@ -82,7 +88,10 @@ async fn until_whole(client: &Client, face: &Face) -> String {
     let pods: Api<slim::Pod> = Api::default_namespaced(client.clone());
     loop {
         let list = pods.list(&ListParams::default()).await.expect("the pods");
-        let bound = list.items.iter().filter(|pod| !pod.spec.node_name.is_empty() && !pod.is_deleting());
+        let bound = list
+            .items
+            .iter()
+            .filter(|pod| !pod.spec.node_name.is_empty() && !pod.is_deleting());
         let metrics = face.metrics().await;
         if bound.count() == 3 && metrics.contains("basalt_short_gangs_total") {
             let findings = basalt_audit::check(&raw::objects(client).await.expect("all objects"));
@@ -98,12 +107,18 @@ async fn until_whole(client: &Client, face: &Face) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gang_that_came_out_short_is_completed() {
     let metrics = check(1, Duration::from_secs(30)).await;
-    assert!(metrics.contains("basalt_short_gangs_total{outcome=\"completed\"} 1"), "{metrics}");
+    assert!(
+        metrics.contains("basalt_short_gangs_total{outcome=\"completed\"} 1"),
+        "{metrics}"
+    );
     assert!(!metrics.contains("outcome=\"released\""), "{metrics}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gang_that_stays_short_is_released_and_tried_again() {
     let metrics = check(5, Duration::from_millis(500)).await;
-    assert!(metrics.contains("basalt_short_gangs_total{outcome=\"released\"}"), "{metrics}");
+    assert!(
+        metrics.contains("basalt_short_gangs_total{outcome=\"released\"}"),
+        "{metrics}"
+    );
 }

@@ -294,7 +294,10 @@ impl Cycle<'_> {
             Status::Bound => claim.means == Means::GangPreempt,
             _ => false,
         };
-        let goes = |task: &TaskId| runs(task) && self.state.model.tasks[*task].preemptable;
+        let goes = |task: &TaskId| {
+            let record = &self.state.model.tasks[*task];
+            runs(task) && record.preemptable && !record.spared
+        };
         let mut all: Vec<TaskId> = record.tasks.iter().copied().filter(goes).collect();
         all.sort_unstable_by(|&a, &b| self.hooks.task_order(self.state, b, a));
         let mut surplus = counts.ready().saturating_sub(record.min_member);

@@ -38,7 +38,7 @@ impl Cycle<'_> {
             Status::Bound => !reclaims,
             _ => false,
         };
-        if !runs || !(record.preemptable || mutant!(TakeProtected)) || !record.job.is_some() {
+        if !runs || !(record.preemptable || mutant!(TakeProtected)) || record.spared || !record.job.is_some() {
             return false;
         }
         // Looking for the cheapest node is Kubernetes' way, in which pods have priorities of their own.

@@ -66,7 +66,7 @@ impl State {
         let ties = self.acquire_ties(&facts.ties);
         let tag = self.acquire_tag(&facts.key, &facts.labels);
         let known = &self.model.tasks[id];
-        let evicting = known.evicting && !facts.terminating && !ended;
+        let (evicting, spared) = (known.evicting && !facts.terminating && !ended, known.spared);
         let nominated = facts.nominated.clone().or_else(|| known.nominated.clone());
         let record = Task {
             uid: facts.uid.clone(),
@@ -88,6 +88,7 @@ impl State {
             preempts: facts.preempts,
             critical: facts.critical,
             evicting,
+            spared,
             shown_as: Status::Out,
             started_ms: facts.started_ms,
             nominated: nominated.filter(|_| facts.node.is_none()),
