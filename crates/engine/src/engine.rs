@@ -161,13 +161,15 @@ impl Engine {
         }
     }
 
-    /// A decided eviction was not carried out: the pod stays, and nobody asks it to go for a while. Whoever it was to go for
-    /// keeps its claim on the rest.
+    /// A decided eviction was not carried out: the pod stays, and nobody asks it to go for a while. Whoever waits for room on
+    /// its node looks for other room.
     pub fn evict_failed(&mut self, pod: &str, uid: &str) {
         if let Some(task) = self.state.model.tasks.find(pod)
             && *self.state.model.tasks[task].uid == *uid
         {
+            let node = self.state.ledger.node(task);
             self.state.unevict(task);
+            self.state.release_holds(node);
             let record = &mut self.state.model.tasks[task];
             if !std::mem::replace(&mut record.spared, true) {
                 let (since_ms, uid) = (self.now_ms, record.uid.clone());

@@ -99,6 +99,8 @@ impl Cycle<'_> {
             let nominated = keeps.contains(&task);
             let Bind { pod, uid, node } = self.bind(task);
             if nominated {
+                // Some of the room may be free already: it is kept, and taken up only together with the rest.
+                self.state.set(task, Status::Pipelined, self.state.ledger.node(task));
                 self.state.model.tasks[task].nominated = Some(node.clone());
             } else {
                 self.state.set(task, Status::Pending, NodeId::NONE);
