@@ -3,6 +3,7 @@
 mod conf;
 mod evict;
 mod face;
+mod facts;
 mod metrics;
 mod mirror;
 mod narrate;
@@ -18,11 +19,10 @@ use basalt_api::podgroup::PodGroup;
 use basalt_api::queue::Queue;
 use basalt_api::slim;
 use basalt_controllers::{EventType, Target};
-use basalt_engine::facts::{Event, NodeFacts, PodFacts, PodGroupFacts, PriorityClassFacts, QueueFacts};
+use basalt_engine::facts::{Event, NodeFacts, PodFacts, PodGroupFacts, QueueFacts};
 use basalt_engine::plan::{Eviction, Plan, Transaction};
 use basalt_engine::{Conf, Engine, Options as EngineOptions};
 use jiff::Timestamp;
-use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::Client;
 use tokio::sync::oneshot;
 
@@ -31,6 +31,7 @@ pub use self::face::{CONTENT_TYPE, Face};
 pub use self::metrics::Metrics;
 
 use self::evict::{Evictor, Fate};
+use self::facts::translate;
 use self::metrics::Numbers;
 use self::mirror::{Look, Mirror};
 use self::narrate::{Narrator, Nominations, Outlets, PodConditions, QueueStatuses};
@@ -86,7 +87,8 @@ enum News {
     Pod(FeedEvent<slim::Pod>),
     PodGroup(FeedEvent<PodGroup>),
     Queue(FeedEvent<Queue>),
-    PriorityClass(FeedEvent<PriorityClass>),
+    /// News of a kind that only the engine cares for.
+    Fact(Option<Box<Event>>),
     /// Binds were answered.
     Bound(Box<Transaction>, Vec<Failed>),
     /// An eviction was answered.
@@ -151,7 +153,7 @@ impl Scheduler {
         frame.follow(&client, News::Pod);
         frame.follow(&client, News::PodGroup);
         frame.follow(&client, News::Queue);
-        frame.follow(&client, News::PriorityClass);
+        facts::follow(&mut frame, &client);
         let outlets = Outlets::default();
         open(&outlets, &executor, &mut frame);
         frame.spawn(options.conf.clone().follow(conf_text, frame.sink()));
@@ -315,14 +317,7 @@ impl Loop {
                     },
                 )
             }
-            News::PriorityClass(event) => translate(
-                event,
-                |class: &PriorityClass| Event::PriorityClass(PriorityClassFacts::from(class)),
-                |key, uid| Event::PriorityClassGone {
-                    name: key.name.into(),
-                    uid: Some(uid),
-                },
-            ),
+            News::Fact(event) => event.map(|event| *event),
             other => {
                 self.answer(other);
                 None
@@ -395,18 +390,5 @@ impl Loop {
                     .event(target, "", "BadConfiguration", message, EventType::Warning);
             }
         }
-    }
-}
-
-/// Turns a watch event into the engine's.
-fn translate<K: kube::Resource>(
-    event: FeedEvent<K>,
-    upsert: impl Fn(&K) -> Event,
-    gone: impl Fn(ObjectKey, Arc<str>) -> Event,
-) -> Option<Event> {
-    match event {
-        FeedEvent::Upsert(object) => Some(upsert(&object)),
-        FeedEvent::Delete { key, uid } => Some(gone(key, uid.into())),
-        FeedEvent::Synced => None,
     }
 }

@@ -45,7 +45,8 @@ impl State {
 
     /// Room on a node that is not cleared after all is kept for nobody: who waits for it looks for other room.
     pub(crate) fn release_holds(&mut self, node: NodeId) {
-        let waits = |state: &State, task| state.ledger.status(task) == Status::Pipelined && state.ledger.node(task) == node;
+        let waits =
+            |state: &State, task| state.ledger.status(task) == Status::Pipelined && state.ledger.node(task) == node;
         let mut holds = std::mem::take(&mut self.holds);
         let (void, rest): (Vec<_>, Vec<_>) = holds.drain(..).partition(|hold| waits(self, hold.task));
         self.holds = rest;
