@@ -14,11 +14,16 @@ use basalt_engine::ledger::Status;
 use basalt_engine::plan::split_key;
 use jiff::{SignedDuration, Timestamp};
 
+/// When a gang whose time is over is looked at again, while binds are under way.
+const AGAIN: SignedDuration = SignedDuration::from_millis(100);
+
 /// How a short gang stands.
 #[derive(Debug, PartialEq, Eq)]
 enum Standing {
     /// Not enough pods are placed.
     Short,
+    /// The same, but binds are under way that may change it.
+    Completing,
     /// Enough pods are placed.
     Whole,
     /// The group, or all of its pods that were placed, are gone.
@@ -93,7 +98,12 @@ impl ShortGangs {
                     verdicts.completed += 1;
                     false
                 }
-                Standing::Short if now < *deadline => true,
+                Standing::Short | Standing::Completing if now < *deadline => true,
+                // It ends one way or the other; only then can be said what is left.
+                Standing::Completing => {
+                    *deadline = now.saturating_add(AGAIN).unwrap_or(now);
+                    true
+                }
                 Standing::Short => {
                     verdicts
                         .released
@@ -111,12 +121,15 @@ fn standing(engine: &Engine, group: &str, uid: &Arc<str>) -> Standing {
         return Standing::Gone;
     };
     let (record, counts) = (&state.model.jobs[job], state.ledger.counts(job));
-    if !record.present || record.uid != *uid || placed(engine, group).is_empty() {
+    if !record.present || record.uid != *uid {
         return Standing::Gone;
     }
-    // Binds under way count: they end one way or the other.
-    if counts.scheduled() + counts.of(Status::Allocated) >= record.min_member {
+    if counts.scheduled() >= record.min_member {
         Standing::Whole
+    } else if counts.of(Status::Allocated) > 0 {
+        Standing::Completing
+    } else if placed(engine, group).is_empty() {
+        Standing::Gone
     } else {
         Standing::Short
     }
