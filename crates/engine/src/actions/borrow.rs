@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::{Attempt, Cycle, Decision};
 use crate::facts::Phase;
 use crate::ledger::Status;
-use crate::model::{Id, JobId, NodeId, QueueId, TaskId};
+use crate::model::{ClassId, Id, JobId, NodeId, QueueId, TaskId};
 use crate::plugin::{Fit, Refusal};
 use crate::resources::{Amounts, DimId, PODS};
 
@@ -36,7 +36,11 @@ impl Cycle<'_> {
         if line.jobs.is_empty() {
             return;
         }
-        let spare = self.spare_room();
+        let mut spare = self.spare_room();
+        if !self.could_lend(&line, &spare) {
+            return;
+        }
+        self.keep_minimums(&mut spare);
         while let Some(queue) = self.next_queue(&mut line) {
             let Some(job) = self.next_job(&mut line, queue) else {
                 continue;
@@ -131,20 +135,41 @@ impl Cycle<'_> {
                 *idle += ledger.idle_of(node, dim).max(0);
             }
         }
-        self.keep_minimums(&mut spare);
         spare
+    }
+
+    /// A cheap look beforehand: on a full cluster there is nothing to lend.
+    fn could_lend(&self, line: &super::Line, spare: &Spare) -> bool {
+        let (model, ledger) = (&self.state.model, &self.state.ledger);
+        let fits = |class: ClassId| {
+            let request = model.classes.request(class);
+            request.iter().all(|(dim, need)| need <= spare.idle[dim.index()])
+        };
+        let waits = |job: JobId| {
+            ledger
+                .pending(job)
+                .iter()
+                .any(|&(class, count)| count > 0 && fits(class))
+        };
+        line.jobs.values().any(|jobs| jobs.iter().any(|&job| waits(job)))
     }
 
     /// Keeps what waiting jobs need that fit whole into what their queue is still due; of a queue no more than that.
     fn keep_minimums(&self, spare: &mut Spare) {
         let mut unmet: FxHashMap<QueueId, Amounts> = FxHashMap::default();
         for &job in &self.state.unsettled {
+            let queue = self.state.model.jobs[job].queue;
+            if !queue.is_some() {
+                continue;
+            }
+            let unmet = unmet.entry(queue).or_insert_with(|| self.unmet_due(queue));
+            if unmet.is_best_effort() {
+                continue;
+            }
             let need = self.minimum_missing(job);
             if need.is_best_effort() {
                 continue;
             }
-            let queue = self.state.model.jobs[job].queue;
-            let unmet = unmet.entry(queue).or_insert_with(|| self.unmet_due(queue));
             let fits = |(dim, need): (DimId, i64)| dim == PODS || need <= unmet.get(dim).unwrap_or(0);
             if need.iter().all(fits) {
                 let none = || vec![0; spare.idle.len()];
@@ -200,7 +225,9 @@ impl Cycle<'_> {
             if self.state.ledger.counts(job).of(Status::Pipelined) > 0 {
                 return Some(job);
             }
-            let task = self.pending(job, false).first().copied();
+            let tasks = self.state.model.jobs[job].tasks.iter().copied();
+            let free = tasks.filter(|&task| self.is_free(task, false));
+            let task = free.min_by(|&a, &b| self.hooks.task_order(self.state, a, b));
             let refusal = task.and_then(|task| self.hooks.queue_refuses(self.state, queue, task));
             let refusal = refusal.unwrap_or_else(|| Refusal::of(Code::QueueOverDeserved, queue));
             self.attempts.entry(job).or_default().refusal.get_or_insert(refusal);

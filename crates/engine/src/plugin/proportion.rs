@@ -10,13 +10,15 @@ use self::water::{Vessel, exact, fill, whole};
 use super::shares::{self, Losers, Shares, Standing, flat_code};
 use super::{Claim, Hook, Plugin, QueueReport, Refusal, Vote};
 use crate::model::{Id, JobId, QueueId, TaskId};
-use crate::resources::DimId;
+use crate::resources::Columns;
 use crate::session::State;
 
 /// The plugin: what queues are due in this cycle.
 #[derive(Default)]
 pub(super) struct Proportion {
     shares: Shares,
+    /// What queues asked for when it was shared out.
+    asks: Columns,
     inputs: Vec<i64>,
 }
 
@@ -28,17 +30,20 @@ impl Proportion {
         let ledger = &state.ledger;
         let dims: Vec<_> = shares.dims().collect();
         let active = shares::present_queues(state).filter(|&queue| ledger.queue_jobs(queue) > 0);
-        let vessel = |queue: QueueId| {
+        let mut asks = Columns::default();
+        asks.reserve(state.model.queues.slots(), dims.len());
+        let mut vessel = |queue: QueueId| {
             let row = queue.index();
-            let asks = |&dim: &DimId| {
+            for &dim in &dims {
                 let waits = [ledger.queue_waiting(), ledger.queue_expected()].map(|of| shares.of(of, queue, dim));
-                waits
+                let all = waits
                     .into_iter()
-                    .fold(shares.has(state, queue, dim), i64::saturating_add)
-            };
+                    .fold(shares.has(state, queue, dim), i64::saturating_add);
+                asks.set(row, dim, all);
+            }
             Vessel::new(
                 state.model.queues[queue].weight,
-                dims.iter().map(asks),
+                dims.iter().map(|&dim| asks.get(row, dim)),
                 dims.iter().map(|&dim| shares.limit.get(row, dim)),
                 dims.iter().map(|&dim| shares::guarantee(state, queue, dim)),
             )
@@ -51,6 +56,20 @@ impl Proportion {
             }
         }
         self.shares = shares;
+        self.asks = asks;
+    }
+
+    /// Whether the new dues may help somebody for whom nothing could be done: a queue that did not get all that it
+    /// asked for gets more, or one has more than its due now. What only follows a queue's own demand helps nobody.
+    fn helps(&self, state: &State, before: &Shares, asked: &Columns) -> bool {
+        let rows = before.rows();
+        let known = shares::present_queues(state).filter(|queue| queue.index() < rows);
+        let mut cells = known.flat_map(|queue| before.dims().map(move |dim| (queue, dim)));
+        cells.any(|(queue, dim)| {
+            let [old, new] = [before, &self.shares].map(|shares| shares.due(queue, dim).unwrap_or(0));
+            let more = new > old && old < asked.get(queue.index(), dim);
+            more || (new < old && new < self.shares.has(state, queue, dim))
+        })
     }
 
     fn share(&self, state: &State, queue: QueueId) -> f64 {
@@ -83,10 +102,10 @@ impl Plugin for Proportion {
         if inputs == self.inputs {
             return false;
         }
-        let before = std::mem::take(&mut self.shares);
+        let (before, asked) = (std::mem::take(&mut self.shares), std::mem::take(&mut self.asks));
         self.share_out(state);
         self.inputs = inputs;
-        self.shares != before
+        self.helps(state, &before, &asked)
     }
 
     /// The more important queue first, then the one that has the smaller part of its due.

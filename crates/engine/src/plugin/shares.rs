@@ -63,6 +63,11 @@ impl Shares {
         }
     }
 
+    /// How many queues there is room for.
+    pub(super) fn rows(&self) -> usize {
+        self.ratios.len()
+    }
+
     /// Whether queues stand side by side.
     pub(super) fn is_flat(&self) -> bool {
         self.flat
