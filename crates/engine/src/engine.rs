@@ -88,6 +88,8 @@ pub struct Engine {
     statistics: Statistics,
     /// The time of the last cycle.
     now_ms: i64,
+    /// When plugins answer otherwise by time alone.
+    due_ms: Option<i64>,
 }
 
 /// How long a group waits after a failed bind, at first …
@@ -111,6 +113,7 @@ impl Engine {
             queues: Arc::default(),
             statistics: Statistics::default(),
             now_ms: 0,
+            due_ms: None,
         }
     }
 
@@ -216,7 +219,7 @@ impl Engine {
             .spared
             .iter()
             .map(|promise| promise.since_ms.saturating_add(SPARE_MS));
-        held.chain(retries).chain(spared).min()
+        held.chain(retries).chain(spared).chain(self.due_ms).min()
     }
 
     /// Numbers about the engine.
@@ -293,6 +296,7 @@ impl Engine {
         let news = cycle.settle();
         merge(&mut self.waiting, news);
         self.state.settle();
+        self.due_ms = self.hooks.wakes_at(&self.state);
         self.queues = Arc::new(queue_states(&self.state, &self.hooks));
         let plan = Plan {
             transactions,
@@ -311,6 +315,9 @@ impl Engine {
 
     /// Drops what is confirmed, and takes back what was not confirmed in time.
     fn expire(&mut self, now_ms: i64) {
+        if self.due_ms.take_if(|due| *due <= now_ms).is_some() {
+            self.state.ease();
+        }
         let (assume_ms, hold_ms) = (self.options.assume_ms, self.options.hold_ms);
         for promise in self.overdue(|state| &mut state.assumed, now_ms.saturating_sub(assume_ms)) {
             if self.state.ledger.status(promise.task) != Status::Pipelined {

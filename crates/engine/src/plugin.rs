@@ -267,6 +267,11 @@ pub trait Plugin: Send + Sync {
         false
     }
 
+    /// When it will answer otherwise although nothing happens; none: never.
+    fn wakes_at(&self, _state: &State) -> Option<i64> {
+        None
+    }
+
     /// Less: `a` is served first.
     fn queue_order(&self, _state: &State, _a: QueueId, _b: QueueId) -> Ordering {
         Ordering::Equal

@@ -126,6 +126,11 @@ impl Hooks {
         changed
     }
 
+    /// When some plugin will answer otherwise although nothing happens.
+    pub fn wakes_at(&self, state: &State) -> Option<i64> {
+        self.plugins.iter().filter_map(|plugin| plugin.wakes_at(state)).min()
+    }
+
     fn answers(&self, hook: Hook) -> impl Iterator<Item = (usize, &dyn Plugin)> {
         self.table[hook as usize]
             .iter()

@@ -44,6 +44,11 @@ impl Plugin for Sla {
         &[Hook::JobOrder, Hook::JobEnqueueable, Hook::JobPipelined]
     }
 
+    fn wakes_at(&self, state: &State) -> Option<i64> {
+        let deadlines = state.unsettled.iter().filter_map(|&job| self.deadline(state, job));
+        deadlines.filter(|&deadline| deadline > state.now_ms).min()
+    }
+
     /// The earlier deadline first; jobs that have one before those that have none.
     fn job_order(&self, state: &State, a: JobId, b: JobId) -> Ordering {
         match (self.deadline(state, a), self.deadline(state, b)) {
