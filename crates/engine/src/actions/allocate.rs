@@ -1,6 +1,7 @@
 //! `allocate`: places pods on nodes, gang by gang.
 
-use rustc_hash::FxHashMap;
+use basalt_api::reason::Code;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::{Attempt, Cycle, Decision};
@@ -14,6 +15,8 @@ use crate::session::Checkpoint;
 struct Worksheet {
     tasks: Vec<TaskId>,
     next: usize,
+    /// Those for which room was kept: their queue had it already, whatever it has been lent since.
+    kept: FxHashSet<TaskId>,
 }
 
 /// The pods that a turn has placed.
@@ -67,14 +70,17 @@ impl Cycle<'_> {
     /// What a job has to try. Room that is kept for its pods is given up for the attempt: if that fails, rolling back
     /// restores it.
     fn worksheet(&mut self, job: JobId) -> Worksheet {
+        let mut kept = FxHashSet::default();
         if self.state.ledger.counts(job).of(Status::Pipelined) > 0 {
             for task in self.state.model.jobs[job].tasks.clone() {
                 if self.state.ledger.status(task) == Status::Pipelined {
                     self.state.set(task, Status::Pending, NodeId::NONE);
+                    kept.insert(task);
                 }
             }
         }
         Worksheet {
+            kept,
             tasks: self.pending(job, false),
             next: 0,
         }
@@ -177,7 +183,9 @@ impl Cycle<'_> {
         let queue = self.state.model.jobs[job].queue;
         while let Some(&task) = sheet.tasks.get(sheet.next) {
             sheet.next += 1;
-            if let Some(refusal) = self.hooks.queue_refuses(self.state, queue, task) {
+            let refusal = self.hooks.queue_refuses(self.state, queue, task);
+            let had = |code: &Code| *code == Code::QueueOverDeserved && sheet.kept.contains(&task);
+            if let Some(refusal) = refusal.filter(|refusal| !had(&refusal.code)) {
                 attempt.refusal.get_or_insert(refusal);
                 continue;
             }

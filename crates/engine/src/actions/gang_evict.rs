@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::Cycle;
@@ -11,7 +11,7 @@ use super::hunt::{Hunt, Kind};
 use super::serve::Effort;
 use super::victims::Evicted;
 use crate::ledger::Status;
-use crate::model::{Id, JobId, TaskId};
+use crate::model::{Id, JobId, NodeId, TaskId};
 use crate::plugin::{Claim, Means, Want};
 use crate::resources::{Amounts, DimId};
 
@@ -120,7 +120,7 @@ impl Cycle<'_> {
         if self.wants_more(claim.job) {
             return None;
         }
-        self.let_off(&mut taken);
+        self.let_off(claim, &effort.placed, &mut taken);
         effort.evicted = taken.into_iter().flat_map(|bundle| bundle.tasks).collect();
         (!effort.evicted.is_empty()).then_some(effort)
     }
@@ -186,24 +186,23 @@ impl Cycle<'_> {
 
     /// Lets off whoever is not needed, whole gangs first looked at as a whole, the last taken first. Where a gang goes,
     /// what it had beyond its minimum goes with it.
-    fn let_off(&mut self, taken: &mut Vec<Bundle>) {
+    fn let_off(&mut self, claim: &Claim, placed: &[TaskId], taken: &mut Vec<Bundle>) {
         let mut gone: SmallVec<[JobId; 4]> = SmallVec::new();
         for bundle in taken.iter_mut().rev() {
             if gone.contains(&bundle.job) {
                 continue;
             }
-            let mut spared: Vec<TaskId> = Vec::new();
+            let mut spared: FxHashSet<TaskId> = FxHashSet::default();
             for &task in bundle.tasks.iter().rev() {
-                if self.has_room_again(task) {
-                    self.spare(task);
-                    spared.push(task);
+                if self.can_stay(claim, placed, task) {
+                    spared.insert(task);
                 } else if bundle.whole {
                     break;
                 }
             }
             if bundle.whole && spared.len() < bundle.tasks.len() {
                 gone.push(bundle.job);
-                for task in spared {
+                for &task in bundle.tasks.iter().filter(|task| spared.contains(task)) {
                     self.state.evict(task);
                 }
             } else {
@@ -211,6 +210,23 @@ impl Cycle<'_> {
             }
         }
         taken.retain(|bundle| !bundle.tasks.is_empty());
+    }
+
+    /// Takes back the eviction of a pod, if nobody needs it: neither its place, nor what its queue may have.
+    fn can_stay(&mut self, claim: &Claim, placed: &[TaskId], task: TaskId) -> bool {
+        if !self.has_room_again(task) {
+            return false;
+        }
+        self.spare(task);
+        let Some(&one) = placed.last() else { return true };
+        let node = self.state.ledger.node(one);
+        self.state.set(one, Status::Pending, NodeId::NONE);
+        let refused = self.hooks.queue_refuses(self.state, claim.queue, one).is_some();
+        self.state.set(one, Status::Pipelined, node);
+        if refused {
+            self.state.evict(task);
+        }
+        !refused
     }
 
     /// Whether nobody has taken the place of a pod that was told to go.
@@ -300,8 +316,10 @@ impl Cycle<'_> {
         };
         let mut all: Vec<TaskId> = record.tasks.iter().copied().filter(goes).collect();
         all.sort_unstable_by(|&a, &b| self.hooks.task_order(self.state, b, a));
-        let mut surplus = counts.ready().saturating_sub(record.min_member);
-        if counts.ready() < record.min_member {
+        // Who is being helped is not broken.
+        let whole_soon = counts.ready() + counts.of(Status::Pipelined);
+        let mut surplus = whole_soon.saturating_sub(record.min_member);
+        if whole_soon < record.min_member {
             surplus = u32::MAX;
         }
         let mut by_role: FxHashMap<u16, u32> = FxHashMap::default();
@@ -322,7 +340,8 @@ impl Cycle<'_> {
         };
         let safe: Vec<TaskId> = all.iter().copied().filter(spare).collect();
         let on_nodes = counts.ready() - counts.of(Status::Succeeded);
-        let whole = all.len() > safe.len() && all.len() == on_nodes as usize;
+        let helped = counts.of(Status::Pipelined) > 0;
+        let whole = all.len() > safe.len() && all.len() == on_nodes as usize && !helped;
         let bundle = |tasks: Vec<TaskId>, whole: bool| Bundle { job, tasks, whole };
         let safe = (!safe.is_empty()).then(|| bundle(safe, false));
         let whole = whole.then(|| bundle(all, true));
