@@ -132,7 +132,12 @@ impl Cycle<'_> {
                 if !self.wants_more(claim.job) {
                     return;
                 }
-                let Some(node) = self.free_place(&Claim { task, ..*claim }) else {
+                let next = Claim { task, ..*claim };
+                // Every pod has to be due, also those beyond the minimum.
+                if claim.means == Means::GangReclaim && !self.may_claim(&next) {
+                    break;
+                }
+                let Some(node) = self.free_place(&next) else {
                     break;
                 };
                 self.pipeline(task, node, Evicted::new(), effort);
