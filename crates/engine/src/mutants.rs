@@ -31,6 +31,8 @@ pub enum Mutant {
     IgnoreAncestors,
     /// The guarantees of others do not count.
     IgnoreGuarantees,
+    /// Queues lose what is guaranteed to them.
+    TakeGuaranteed,
     /// Any queue loses pods to one that reclaims.
     IgnoreDeserved,
     /// A queue that has what it deserves reclaims.

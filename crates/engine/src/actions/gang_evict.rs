@@ -12,6 +12,7 @@ use super::serve::Effort;
 use super::victims::Evicted;
 use crate::ledger::Status;
 use crate::model::{Id, JobId, NodeId, TaskId};
+use crate::mutants::mutant;
 use crate::plugin::{Claim, Means, Want};
 use crate::resources::{Amounts, DimId};
 
@@ -349,7 +350,7 @@ impl Cycle<'_> {
         let whole = all.len() > safe.len() && all.len() == on_nodes as usize && !helped;
         let bundle = |tasks: Vec<TaskId>, whole: bool| Bundle { job, tasks, whole };
         let safe = (!safe.is_empty()).then(|| bundle(safe, false));
-        let whole = whole.then(|| bundle(all, true));
+        let whole = whole.then(|| bundle(all, !mutant!(TakePartOfGang)));
         safe.into_iter().chain(whole)
     }
 

@@ -13,6 +13,7 @@ use super::shares::{self, Excess, Losers, Shares, Standing};
 use super::{Claim, Hook, Means, Plugin, QueueReport, Refusal, Vote};
 use crate::conf::PluginConf;
 use crate::model::{Id, JobId, QueueId, TaskId};
+use crate::mutants::mutant;
 use crate::resources::{Amounts, DimId};
 use crate::session::State;
 
@@ -71,7 +72,8 @@ impl Capacity {
     /// The first limit on the way up that would be passed, and the rule that says so.
     fn over_limit(&self, state: &State, queue: QueueId, passes: impl Fn(QueueId) -> Option<Excess>) -> Option<Refusal> {
         let mut first = None;
-        for &bound in self.bounds(state, queue) {
+        let bounds = self.bounds(state, queue).iter();
+        for &bound in bounds.take(if mutant!(IgnoreAncestors) { 1 } else { usize::MAX }) {
             let Some(excess) = passes(bound) else { continue };
             let own = shares::capability(state, bound, excess.dim);
             let most = if self.tree.is_root(bound) {
@@ -106,6 +108,9 @@ impl Capacity {
     /// Whether a queue, or one of those above it that count, is within its due with this much more: in some of these
     /// dimensions, or in all of them that it is due anything of.
     fn is_entitled(&self, state: &State, queue: QueueId, more: &Amounts, dims: Option<&[DimId]>) -> bool {
+        if mutant!(ReclaimBeyondDue) {
+            return true;
+        }
         let has = |queue, dim| self.shares.has(state, queue, dim);
         let levels = self.bounds(state, queue).iter().take(self.ancestor_level + 1);
         let levels = levels
@@ -140,7 +145,8 @@ impl Capacity {
         let theirs = self.bounds(state, queue);
         let mut worst = Standing::Clean;
         for (level, &bound) in theirs.iter().enumerate() {
-            if ours.contains(&bound) {
+            // What both are below of changes nothing; but whose pod it is always counts.
+            if level > 0 && ours.contains(&bound) {
                 break;
             }
             if !losers.keeps_guarantee(bound, loss) {

@@ -11,6 +11,7 @@ use basalt_api::reason::Code;
 pub(super) use self::losers::{Losers, Standing};
 use super::{QueueReport, Refusal, Vote};
 use crate::model::{Id, Job, JobId, QueueId, TaskId};
+use crate::mutants::mutant;
 use crate::resources::{Amounts, Columns, DimId, PODS};
 use crate::session::State;
 
@@ -126,6 +127,7 @@ impl Shares {
 
     /// Sets what a queue is due; `exact`: the same before it was rounded down.
     pub(super) fn set_due(&mut self, queue: QueueId, dim: DimId, due: i64, exact: f64) {
+        let due = if mutant!(MiscountDeserved) { due / 2 } else { due };
         self.deserved.set(queue.index(), dim, due.max(0));
         if exact > 0.0 {
             self.ratios[queue.index()].push((dim, exact));
@@ -199,7 +201,8 @@ pub(super) fn requests(state: &State, tasks: &[TaskId]) -> Amounts {
 
 /// A queue's own upper limit in one dimension, as declared: what is not declared is not limited, zero is none.
 pub(super) fn capability(state: &State, queue: QueueId, dim: DimId) -> Option<i64> {
-    state.model.queues[queue].capability.get(dim)
+    let most = state.model.queues[queue].capability.get(dim);
+    most.filter(|_| !mutant!(IgnoreCapability))
 }
 
 /// A queue's guarantee in one dimension.
@@ -220,6 +223,7 @@ pub(super) fn real_capability(
         return most.unwrap_or(UNLIMITED);
     }
     let own = guarantee(state, queue, dim);
+    let guaranteed = if mutant!(IgnoreGuarantees) { own } else { guaranteed };
     let left = whole.saturating_sub(guaranteed).max(0).saturating_add(own);
     most.map_or(left, |most| left.min(most))
 }

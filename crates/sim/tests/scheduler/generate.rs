@@ -202,6 +202,56 @@ pub(crate) fn plot_with(conf: impl Strategy<Value = String>) -> impl Strategy<Va
         })
 }
 
+/// Clusters in which queues fight for room: few plain nodes, most of which are taken, and gangs that wait.
+pub(crate) fn crowded(conf: &'static str) -> impl Strategy<Value = Plot> {
+    let node = (2..6_u32).prop_map(|cpu| Node {
+        cpu,
+        memory: 20,
+        pods: 20,
+        gpu: 1,
+        oddity: "",
+    });
+    let amount = || prop::option::of(0..6_u32);
+    let queue = (amount(), prop::option::of(1..3_u32), prop::bool::weighted(0.7)).prop_map(
+        |(deserved, guarantee, reclaimable)| Queue {
+            parent: None,
+            weight: 1,
+            priority: 0,
+            deserved,
+            guarantee,
+            capability: None,
+            reclaimable,
+        },
+    );
+    let oddity = select(vec!["", "", "", "stays", "critical", "roles", "keeps"]);
+    let class = select(vec!["", "low", "high"]);
+    let group = (0..3_usize, 1..4_u32, 1..5_u32, any::<bool>(), 1..3_u32, class, oddity).prop_map(
+        |(queue, min, pods, runs, cpu, class, oddity)| Group {
+            queue,
+            min: min.min(pods),
+            pods,
+            running: if runs { pods } else { 0 },
+            cpu,
+            memory: 1,
+            class,
+            oddity,
+        },
+    );
+    (
+        prop::collection::vec(node, 1..3),
+        prop::collection::vec(queue, 2..4),
+        prop::collection::vec(group, 2..5),
+        prop::option::of(0..2_u32),
+    )
+        .prop_map(move |(nodes, queues, groups, budget)| Plot {
+            conf: conf.to_owned(),
+            nodes,
+            queues,
+            groups,
+            budget,
+        })
+}
+
 impl Node {
     fn object(&self, at: usize) -> Value {
         let taints = if self.oddity == "tainted" {

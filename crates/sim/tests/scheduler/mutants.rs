@@ -1,60 +1,61 @@
 //! Every check has been seen red: a bug is planted in the scheduler, and the auditor finds it.
 
+use basalt_audit::Finding;
 use basalt_engine::mutants::{Mutant, plant};
 use basalt_sim::Owners;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use crate::generate::{Plot, plot_with};
+use crate::generate::{Plot, crowded, plot_with};
 use crate::properties::cluster;
 
 /// How many clusters are tried before a bug counts as not found.
-const PLOTS: usize = 4_000;
-const CYCLES: usize = 6;
+const PLOTS: usize = 2_000;
+const CYCLES: usize = 3;
 
 /// The first cluster in which the auditor finds this promise broken.
-fn look_for(conf: &str, invariant: &str, mutant: Option<Mutant>) -> Option<Plot> {
+fn look_for(plots: &BoxedStrategy<Plot>, invariant: &str, mutant: Mutant) -> Option<Plot> {
     let mut runner = TestRunner::deterministic();
-    let plots = plot_with(Just(conf.to_owned()));
     for _ in 0..PLOTS {
         let plot = plots.new_tree(&mut runner).expect("a cluster").current();
-        plant(mutant);
-        let broken = is_broken(&plot, invariant);
+        plant(Some(mutant));
+        let found = findings(&plot, invariant);
         plant(None);
-        if broken {
+        if !found.is_empty() {
             return Some(plot);
         }
     }
     None
 }
 
-fn is_broken(plot: &Plot, invariant: &str) -> bool {
+/// What the auditor finds about this promise in the first cycle in which it finds anything.
+fn findings(plot: &Plot, invariant: &str) -> Vec<Finding> {
     let mut cluster = cluster(plot, 0);
     for _ in 0..CYCLES {
-        let cycle = cluster.cycle();
-        if cycle.findings.iter().any(|finding| finding.invariant == invariant) {
-            return true;
+        let mut cycle = cluster.cycle();
+        cycle.findings.retain(|finding| finding.invariant == invariant);
+        if !cycle.findings.is_empty() {
+            return cycle.findings;
         }
         cluster
             .carry_out(&cycle.plan, Owners::LetGo)
             .expect("objects that can be read");
         if cycle.plan.is_idle() {
-            return false;
+            break;
         }
     }
-    false
+    Vec::new()
 }
 
 /// A planted bug is found; in the same cluster without the bug nothing is.
-fn check(conf: &str, cases: &[(Mutant, &str)]) {
+fn check(plots: impl Strategy<Value = Plot> + 'static, cases: &[(Mutant, &str)]) {
+    let plots = plots.boxed();
     for &(mutant, invariant) in cases {
-        let plot = look_for(conf, invariant, Some(mutant));
+        let plot = look_for(&plots, invariant, mutant);
         let plot = plot.unwrap_or_else(|| panic!("{mutant:?} was not found as {invariant} in {PLOTS} clusters"));
-        assert!(
-            !is_broken(&plot, invariant),
-            "{mutant:?}: {invariant} without the bug in {plot:#?}"
-        );
+        let found = findings(&plot, invariant);
+        assert!(found.is_empty(), "{mutant:?}: without the bug {found:#?} in {plot:#?}");
     }
 }
 
@@ -67,7 +68,7 @@ tiers:
 - plugins: [{name: predicates}, {name: nodeorder}]
 ";
     check(
-        conf,
+        plot_with(Just(conf.to_owned())),
         &[
             (Mutant::IgnoreRoom, "I1"),
             (Mutant::IgnoreMinimum, "I2"),
@@ -76,8 +77,82 @@ tiers:
             (Mutant::IgnoreCordon, "I13"),
             (Mutant::IgnoreAffinity, "I13"),
             (Mutant::IgnoreGates, "I13"),
+            (Mutant::IgnorePorts, "I1"),
+            (Mutant::IgnoreAntiAffinity, "I13"),
+            (Mutant::IgnorePodAffinity, "I13"),
             (Mutant::BindTwice, "I7"),
             (Mutant::MiscountQueues, "I10"),
         ],
+    );
+}
+
+#[test]
+fn bugs_in_sharing_are_found() {
+    let conf = "
+actions: \"enqueue, allocate, backfill\"
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: predicates}, {name: capacity, enableHierarchy: true}]
+";
+    check(
+        plot_with(Just(conf.to_owned())),
+        &[
+            (Mutant::IgnoreCapability, "I3"),
+            (Mutant::IgnoreAncestors, "I3"),
+            (Mutant::IgnoreGuarantees, "I4"),
+            (Mutant::MiscountDeserved, "I10"),
+            (Mutant::ServeInnerQueues, "I3"),
+        ],
+    );
+}
+
+#[test]
+fn bugs_in_reclaiming_are_found() {
+    let conf = "
+actions: \"enqueue, allocate, reclaim, backfill\"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}, {name: pdb}]
+- plugins: [{name: predicates}, {name: capacity}]
+";
+    check(
+        crowded(conf),
+        &[
+            (Mutant::TakeGuaranteed, "I4"),
+            (Mutant::IgnoreDeserved, "I5"),
+            (Mutant::ReclaimBeyondDue, "I5"),
+            (Mutant::BreakGangs, "I5"),
+            (Mutant::TakeProtected, "I5"),
+            (Mutant::TakeCritical, "I5"),
+            (Mutant::TakeUnreclaimable, "I5"),
+            (Mutant::EvictForNothing, "I5"),
+            (Mutant::EvictInVain, "I5"),
+            (Mutant::IgnoreBudgets, "I5"),
+        ],
+    );
+}
+
+#[test]
+fn bugs_in_preempting_are_found() {
+    let conf = "
+actions: \"enqueue, allocate, preempt\"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins: [{name: predicates}]
+";
+    let cases = [Mutant::IgnorePriority, Mutant::BreakGangs, Mutant::TakeProtected];
+    check(crowded(conf), &cases.map(|mutant| (mutant, "I5")));
+}
+
+#[test]
+fn bugs_in_taking_gangs_are_found() {
+    let conf = "
+actions: \"enqueue, allocate, gangreclaim\"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins: [{name: predicates}, {name: capacity}]
+";
+    check(
+        crowded(conf),
+        &[(Mutant::TakePartOfGang, "I5"), (Mutant::IgnoreDeserved, "I5")],
     );
 }

@@ -25,6 +25,10 @@ pub(super) fn check(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding
         if own || !takers.iter().any(|evicted| guarded(&evicted)) {
             continue;
         }
+        // Of a gang that is broken already, the actions on gangs may take what they like.
+        if whole && books.ready[at].all + books.bound[at].all < group.min {
+            continue;
+        }
         let left = books.ready[at].all + books.bound[at].all - books.lost[at].all;
         let gone = takers.iter().all(|evicted| evicted.entry.purpose.by_gangs()) && left == 0;
         if left < group.min && !(whole && (left == 0 || gone)) {

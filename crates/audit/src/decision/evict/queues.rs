@@ -11,6 +11,7 @@ use crate::{Finding, Rules};
 
 pub(super) fn check(books: &Books<'_>, rules: &Rules, rule: &Shares, findings: &mut Vec<Finding>) {
     let mut gone: BTreeMap<usize, Amounts> = BTreeMap::new();
+    let mut bundles: BTreeMap<(Option<usize>, Option<usize>), Amounts> = BTreeMap::new();
     for evicted in &books.evicted {
         let pod = &books.world.pods[evicted.pod];
         let (Some(&victim), Some(taker)) = (books.payers(evicted.pod).first(), taker(books, evicted)) else {
@@ -18,7 +19,15 @@ pub(super) fn check(books: &Books<'_>, rules: &Rules, rule: &Shares, findings: &
         };
         let speaks = rules.has(rule.plugin, flag(evicted.entry.purpose));
         if victim != taker && speaks && evicted.entry.purpose.places() {
-            beyond_due(books, rule, evicted, victim, gone.get(&victim), findings);
+            // A gang that goes as a whole is judged as a whole.
+            let before = gone.get(&victim).cloned().unwrap_or_default();
+            let bundle = (books.group[evicted.pod], evicted.beneficiary);
+            let before = if evicted.entry.purpose.by_gangs() {
+                bundles.entry(bundle).or_insert(before)
+            } else {
+                &before
+            };
+            beyond_due(books, rule, evicted, victim, before, findings);
         }
         gone.entry(victim).or_default().take(&pod.shape.request);
     }
@@ -31,8 +40,8 @@ fn taker(books: &Books<'_>, evicted: &Evicted<'_>) -> Option<usize> {
     books.queue[evicted.beneficiary?]
 }
 
-/// The dimensions that the node lacks for what is placed on it, of those that the beneficiary asks for; none if it gets
-/// no place there.
+/// The dimensions that the node lacks for what is placed on it, of those that the beneficiary asks for; all of those if
+/// something else is lacking (a port, a place). None if it gets no place there, or asks for nothing.
 fn short(books: &Books<'_>, evicted: &Evicted<'_>) -> Option<Vec<Dim>> {
     let world = books.world;
     let group = evicted.beneficiary?;
@@ -52,8 +61,10 @@ fn short(books: &Books<'_>, evicted: &Evicted<'_>) -> Option<Vec<Dim>> {
         let idle = world.nodes[evicted.node].offers.get(dim) - books.taken[evicted.node].get(dim);
         by_gangs || placed_here.get(dim) > idle
     };
-    asked.iter().next()?;
-    Some(asked.iter().map(|(dim, _)| dim).filter(|&dim| lacks(dim)).collect())
+    // Places for pods are not shared out.
+    let dims: Vec<Dim> = asked.iter().map(|(dim, _)| dim).filter(|&dim| dim != PODS).collect();
+    let short: Vec<Dim> = dims.iter().copied().filter(|&dim| lacks(dim)).collect();
+    (!dims.is_empty()).then_some(if short.is_empty() { dims } else { short })
 }
 
 fn beyond_due(
@@ -61,7 +72,7 @@ fn beyond_due(
     rule: &Shares,
     evicted: &Evicted<'_>,
     victim: usize,
-    gone: Option<&Amounts>,
+    gone: &Amounts,
     findings: &mut Vec<Finding>,
 ) {
     let world = books.world;
@@ -69,13 +80,8 @@ fn beyond_due(
     let mut had = books.own_had[victim].clone();
     had.add(&books.own_gains[victim]);
     had.add(&books.own_hopes[victim]);
-    let have = |dim: Dim| had.get(dim) - gone.map_or(0, |gone| gone.get(dim));
+    let have = |dim: Dim| had.get(dim) - gone.get(dim);
     let Some(short) = short(books, evicted) else { return };
-    if short.is_empty() {
-        let why = "its node has room for its beneficiary without that".to_owned();
-        findings.push(found(books, "I5", evicted, why));
-        return;
-    }
     let above = |dim: &Dim| have(*dim) > rule.due(victim, *dim) - rule.doubt(victim, *dim);
     if !short.iter().any(above) {
         let queue = &world.queues[victim].name;

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 
 use super::{Shares, asked};
 use crate::model::{Id, JobId, NodeId, QueueId, TaskId};
+use crate::mutants::mutant;
 use crate::plugin::{Claim, Means};
 use crate::resources::{Amounts, DimId, PODS};
 use crate::session::State;
@@ -183,7 +184,7 @@ impl<'a> Losers<'a> {
         let mut guaranteed = self.state.model.queues[queue].guarantee.iter();
         guaranteed.all(|(dim, kept)| {
             let loss = loss.get(dim).unwrap_or(0);
-            loss == 0 || self.left(queue, dim) - loss >= kept
+            loss == 0 || mutant!(TakeGuaranteed) || self.left(queue, dim) - loss >= kept
         })
     }
 
@@ -205,6 +206,7 @@ impl<'a> Losers<'a> {
             }
         }
         if about.is_empty()
+            || mutant!(IgnoreDeserved)
             || about
                 .iter()
                 .all(|&(dim, loss, due)| self.left(queue, dim) - loss >= due)
