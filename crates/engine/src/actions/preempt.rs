@@ -9,6 +9,7 @@ use super::Cycle;
 use super::hunt::{Hunt, Kind, Stage};
 use super::serve::Effort;
 use super::victims::Evicted;
+use crate::ledger::Status;
 use crate::model::{JobId, NodeId, TaskId};
 use crate::plugin::{Claim, Means, Want};
 
@@ -64,7 +65,10 @@ impl Cycle<'_> {
             self.requeue(&mut line, queue);
         }
         for job in still {
-            self.swap_within(&mut hunt, job);
+            let counts = self.state.ledger.counts(job);
+            if counts.of(Status::Running) + counts.of(Status::Bound) > 0 {
+                self.swap_within(&mut hunt, job);
+            }
         }
         self.dry_run = None;
     }
