@@ -29,6 +29,11 @@ const RUNS: &[Run] = &[
         ],
     },
     Run {
+        name: "10,000 random clusters with the auditor watching: clean after every cycle, no evictions in circles",
+        environment: &[("PROPTEST_CASES", "10000")],
+        cargo: &["test", "--release", "-p", "basalt-sim"],
+    },
+    Run {
         name: "property tests, 20,000 cases each",
         environment: &[("PROPTEST_CASES", "20000")],
         cargo: &[

@@ -7,10 +7,13 @@ use crate::world::{Pod, PodTerm, Stand};
 use crate::{Finding, Rules};
 
 /// A pod on a node after the decision.
+#[derive(Clone, Copy)]
 struct Here {
     pod: usize,
     node: usize,
     new: bool,
+    /// It is on its way out, or told to go: it may still have been company when others came.
+    goes: bool,
 }
 
 pub(super) fn check(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding>) {
@@ -22,17 +25,24 @@ pub(super) fn check(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding
     let mut here: Vec<Here> = Vec::new();
     for (pod, record) in world.pods.iter().enumerate() {
         let node = record.node.as_ref().and_then(|node| world.node_ids.get(node));
-        let stays = record.is_placed() || record.stand == Stand::Lost;
-        if let Some(&node) = node.filter(|_| stays && !books.goes[pod]) {
-            here.push(Here { pod, node, new: false });
+        if let Some(&node) = node.filter(|_| record.takes_room()) {
+            let goes = record.stand == Stand::Leaving || books.goes[pod];
+            here.push(Here {
+                pod,
+                node,
+                new: false,
+                goes,
+            });
         }
     }
     here.extend(books.placed.iter().map(|placed| Here {
         pod: placed.pod,
         node: placed.node,
         new: true,
+        goes: false,
     }));
-    apart(books, &here, findings);
+    let stay: Vec<Here> = here.iter().copied().filter(|pod| !pod.goes).collect();
+    apart(books, &stay, findings);
     together(books, &here, findings);
 }
 
@@ -86,7 +96,7 @@ fn together(books: &Books<'_>, here: &[Here], findings: &mut Vec<Finding>) {
             let place = domain(books, owner.node, &term.topology);
             let near = |other: &&&Here| other.pod != owner.pod && domain(books, other.node, &term.topology) == place;
             // The first of a set that wants to be together has nobody to join.
-            let first = matches(term, record, record) && matching.iter().all(|other| other.new);
+            let first = matches(term, record, record) && matching.iter().all(|other| other.new || other.goes);
             if place.is_none() || (!first && !matching.iter().any(|other| near(&other))) {
                 let node = &books.world.nodes[owner.node].name;
                 let message = format!("gets the node {node} and has nobody there to be together with");

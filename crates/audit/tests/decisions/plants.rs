@@ -36,10 +36,8 @@ fn silent(decision: &mut Decision) {
     decision.queues.clear();
 }
 
-fn node_plants() -> Vec<Plant> {
-    let term =
-        |topology: &str, app: &str| json!([{"topologyKey": topology, "labelSelector": {"matchLabels": {"app": app}}}]);
-    let required = |kind: &str, term: Value| json!({kind: {"requiredDuringSchedulingIgnoredDuringExecution": term}});
+/// Too much on a node.
+fn room_plants() -> Vec<Plant> {
     let port = json!([{"hostPort": 80}]);
     let requests = "/spec/containers/0/resources/requests";
     vec![
@@ -77,6 +75,12 @@ fn node_plants() -> Vec<Plant> {
             nothing,
             &["I1"],
         ),
+    ]
+}
+
+/// Nodes that do not admit the pod.
+fn node_plants() -> Vec<Plant> {
+    vec![
         plant(
             "a taint",
             vec![("n1", "/spec/taints", json!([{"key": "k", "effect": "NoSchedule"}]))],
@@ -124,6 +128,15 @@ fn node_plants() -> Vec<Plant> {
             nothing,
             &["I13"],
         ),
+    ]
+}
+
+/// Pods that are held back, or must be apart or together.
+fn pod_plants() -> Vec<Plant> {
+    let term =
+        |topology: &str, app: &str| json!([{"topologyKey": topology, "labelSelector": {"matchLabels": {"app": app}}}]);
+    let required = |kind: &str, term: Value| json!({kind: {"requiredDuringSchedulingIgnoredDuringExecution": term}});
+    vec![
         plant(
             "apart from others",
             vec![(
@@ -194,6 +207,12 @@ fn node_plants() -> Vec<Plant> {
             nothing,
             &[],
         ),
+    ]
+}
+
+/// Binds of the wrong thing.
+fn bind_plants() -> Vec<Plant> {
+    vec![
         plant(
             "a bind twice",
             vec![],
@@ -284,8 +303,7 @@ fn queue_plants() -> Vec<Plant> {
     ]
 }
 
-fn eviction_plants() -> Vec<Plant> {
-    let flag = "/metadata/annotations/volcano.sh~1preemptable";
+fn purpose_plants() -> Vec<Plant> {
     vec![
         plant(
             "nobody gets the room",
@@ -311,6 +329,12 @@ fn eviction_plants() -> Vec<Plant> {
             nothing,
             &["I2", "I5"],
         ),
+    ]
+}
+
+fn eviction_plants() -> Vec<Plant> {
+    let flag = "/metadata/annotations/volcano.sh~1preemptable";
+    vec![
         plant(
             "a victim that must stay",
             vec![("old-w-5", flag, json!("false"))],
@@ -389,5 +413,15 @@ fn eviction_plants() -> Vec<Plant> {
 
 /// All of them.
 pub(crate) fn all() -> impl Iterator<Item = Plant> {
-    [node_plants(), queue_plants(), eviction_plants()].into_iter().flatten()
+    [
+        room_plants(),
+        node_plants(),
+        pod_plants(),
+        bind_plants(),
+        queue_plants(),
+        purpose_plants(),
+        eviction_plants(),
+    ]
+    .into_iter()
+    .flatten()
 }
