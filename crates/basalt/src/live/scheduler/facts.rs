@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use basalt_engine::facts::Event;
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolume, PersistentVolumeClaim, ResourceQuota};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::{Client, Resource};
@@ -59,4 +60,5 @@ pub(super) fn follow(frame: &mut Frame<News>, client: &Client) {
     frame.follow(client, named!(StorageClass, Storage, StorageGone));
     frame.follow(client, keyed!(PersistentVolumeClaim, Claim, ClaimGone));
     frame.follow(client, keyed!(ResourceQuota, Quota, QuotaGone));
+    frame.follow(client, keyed!(PodDisruptionBudget, Budget, BudgetGone));
 }
