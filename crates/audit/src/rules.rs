@@ -9,6 +9,7 @@ use crate::read::{at, entries, list, text};
 /// A scheduler's configuration (`volcano-scheduler.conf`, as JSON), read for what it promises.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
+    actions: Vec<String>,
     plugins: Vec<Plugin>,
     /// Placements that wait for others to end may be kept for a job that does not reach its minimum.
     pub(crate) holds_partial: bool,
@@ -52,7 +53,19 @@ impl Rules {
             });
         }
         let holds_partial = plugins.iter().any(|plugin| plugin.name == "sla");
-        Self { plugins, holds_partial }
+        let actions = text(conf, &["actions"])
+            .split(',')
+            .map(|action| action.trim().to_owned());
+        Self {
+            actions: actions.collect(),
+            plugins,
+            holds_partial,
+        }
+    }
+
+    /// Whether an action is part of a cycle.
+    pub(crate) fn runs(&self, action: &str) -> bool {
+        self.actions.iter().any(|one| one == action)
     }
 
     fn plugin(&self, name: &str) -> Option<&Plugin> {

@@ -81,7 +81,9 @@ fn permitted(books: &Books<'_>, rules: &Rules, evicted: &Evicted<'_>, findings: 
         object("it belongs to no pod group");
         return;
     };
-    if purpose.by_gangs() && world.groups[victim].protected {
+    // A group's own word counts for the actions on gangs; where the plain ones run too, nobody knows which it was.
+    let plain = rules.runs("reclaim") || rules.runs("preempt");
+    if purpose.by_gangs() && !plain && world.groups[victim].protected {
         object("its group says that it may not be evicted");
     }
     let Some(group) = evicted.beneficiary else { return };

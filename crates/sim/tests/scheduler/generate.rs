@@ -272,10 +272,10 @@ impl Node {
 }
 
 impl Queue {
-    fn object(&self, at: usize, tree: bool) -> Value {
+    fn object(&self, at: usize) -> Value {
         let parent = self
             .parent
-            .filter(|&parent| tree && parent < at)
+            .filter(|&parent| parent < at)
             .map(|parent| format!("q{parent}"));
         let list = |amount: Option<u32>| match amount {
             // Some say it in one dimension only.
@@ -401,10 +401,8 @@ impl Plot {
                 "status": {"disruptionsAllowed": allowed, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}}));
         }
         objects.extend(self.nodes.iter().enumerate().map(|(at, node)| node.object(at)));
-        // Where queues stand side by side, nobody has a parent.
-        let tree = self.conf.contains("enableHierarchy: true");
-        let queues = self.queues.iter().enumerate();
-        objects.extend(queues.map(|(at, queue)| queue.object(at, tree)));
+        // Where the configuration knows no tree, parents must not matter.
+        objects.extend(self.queues.iter().enumerate().map(|(at, queue)| queue.object(at)));
         let mut free = self.nodes.clone();
         for (at, group) in self.groups.iter().enumerate() {
             objects.extend(group.objects(at, self.queues.len(), &mut free));

@@ -29,7 +29,10 @@ pub(super) fn check(books: &Books<'_>, rules: &Rules, rule: &Shares, findings: &
             };
             beyond_due(books, rule, evicted, victim, before, findings);
         }
-        gone.entry(victim).or_default().take(&pod.shape.request);
+        let payers = books.payers(evicted.pod).iter();
+        for &queue in payers.take(if rule.tree { usize::MAX } else { 1 }) {
+            gone.entry(queue).or_default().take(&pod.shape.request);
+        }
     }
     guarantees(books, rules, rule, findings);
     takers(books, rules, rule, findings);
@@ -77,9 +80,13 @@ fn beyond_due(
 ) {
     let world = books.world;
     // The most that the queue can have had when this pod was chosen.
-    let mut had = books.own_had[victim].clone();
-    had.add(&books.own_gains[victim]);
-    had.add(&books.own_hopes[victim]);
+    let mut had = Amounts::default();
+    let below = |queue: &usize| *queue == victim || (rule.tree && books.chains[*queue].contains(&victim));
+    for queue in (0..world.queues.len()).filter(below) {
+        had.add(&books.own_had[queue]);
+        had.add(&books.own_gains[queue]);
+        had.add(&books.own_hopes[queue]);
+    }
     let have = |dim: Dim| had.get(dim) - gone.get(dim);
     let Some(short) = short(books, evicted) else { return };
     let above = |dim: &Dim| have(*dim) > rule.due(victim, *dim) - rule.doubt(victim, *dim);
