@@ -82,7 +82,8 @@ impl Workload {
         for level in 1..=levels {
             for index in 0..width(level) {
                 let above = index * width(level - 1) / width(level);
-                let below = (0..leaves).filter(|leaf| leaf * width(level) / leaves == index);
+                let ancestor = |leaf: usize| (level..levels).rev().fold(leaf, |at, l| at * width(l) / width(l + 1));
+                let below = (0..leaves).filter(|&leaf| ancestor(leaf) == index);
                 let nodes = below.map(part).sum();
                 events.push(queue(name(level, index), name(level - 1, above), nodes));
             }
