@@ -35,8 +35,8 @@ fn found(books: &Books<'_>, invariant: &'static str, evicted: &Evicted<'_>, why:
     Finding::on(invariant, format!("Pod {}", pod.key), message)
 }
 
-/// Someone gets the room: on the very node or, where whole gangs go, on a node of one of the gang's pods; and with it
-/// the beneficiary has what it needs to start.
+/// Someone gets the room: on the very node or, where whole gangs go, anywhere; and with it the beneficiary has what it
+/// needs to start.
 fn purpose(books: &Books<'_>, rules: &Rules, evicted: &Evicted<'_>, findings: &mut Vec<Finding>) {
     if !evicted.entry.purpose.places() {
         return;
@@ -46,12 +46,8 @@ fn purpose(books: &Books<'_>, rules: &Rules, evicted: &Evicted<'_>, findings: &m
         return;
     };
     let victim = books.group[evicted.pod];
-    let near = |node: usize| {
-        let together = |other: &&Evicted<'_>| {
-            other.node == node && other.beneficiary == Some(group) && books.group[other.pod] == victim
-        };
-        node == evicted.node || (evicted.entry.purpose.by_gangs() && books.evicted.iter().any(|other| together(&other)))
-    };
+    // Where gangs go, what they leave may be their queue's room rather than their node's.
+    let near = |node: usize| node == evicted.node || evicted.entry.purpose.by_gangs();
     if !books.placements_of(group).any(|placed| near(placed.node)) {
         let why = "its beneficiary gets no place on its node in the same decision".to_owned();
         findings.push(found(books, "I5", evicted, why));

@@ -1,7 +1,7 @@
 //! I5: a gang is not taken below its minimum; the actions on whole gangs may take all of one, never a part.
 
 use super::super::books::Books;
-use super::flag;
+use super::{Purpose, flag};
 use crate::{Finding, Rules};
 
 pub(super) fn check(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding>) {
@@ -20,7 +20,7 @@ pub(super) fn check(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding
         let whole = takers.iter().any(|evicted| evicted.entry.purpose.by_gangs());
         let guarded = |evicted: &&&super::Evicted<'_>| {
             let purpose = evicted.entry.purpose;
-            purpose.places() && (purpose.by_gangs() || rules.has("gang", flag(purpose)))
+            purpose.places() && rules.has("gang", plain_flag(rules, purpose))
         };
         if own || !takers.iter().any(|evicted| guarded(&evicted)) {
             continue;
@@ -44,5 +44,15 @@ pub(super) fn check(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding
             let message = format!("pods of its task {role} are evicted, which leaves fewer than {min}");
             findings.push(Finding::on("I5", format!("PodGroup {}", group.key), message));
         }
+    }
+}
+
+/// The flag that lets the plugin guard gangs: for the actions on gangs none, unless the plain action runs beside them,
+/// which may be the one that took the pod.
+fn plain_flag(rules: &Rules, purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::GangReclaim if rules.runs("reclaim") => flag(Purpose::Reclaim),
+        Purpose::GangPreempt if rules.runs("preempt") => flag(Purpose::Preempt),
+        purpose => flag(purpose),
     }
 }
