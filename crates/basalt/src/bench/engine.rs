@@ -175,8 +175,9 @@ fn measure(options: &EngineOptions) -> anyhow::Result<Figures> {
     }
     let bound = plan.binds().count();
     let decide_ms = quantile(&mut times, 0.5);
-    let mut cycles = incremental::measure(&mut engine, &plan, &workload, options);
+    // Before the measurement keeps books of its own.
     let peak_rss_mb = peak_rss_mb();
+    let mut cycles = incremental::measure(&mut engine, &plan, &workload, options);
     drop(engine);
     Ok(Figures {
         decide_ms,
