@@ -79,7 +79,7 @@ impl SchedulerArguments {
     }
 
     async fn client(&self) -> anyhow::Result<Client> {
-        let config = match &self.kubeconfig {
+        let mut config = match &self.kubeconfig {
             Some(path) => {
                 let kubeconfig =
                     Kubeconfig::read_from(path).with_context(|| format!("--kubeconfig {}", path.display()))?;
@@ -95,6 +95,8 @@ impl SchedulerArguments {
                 "there is no kubeconfig, and this is no pod: say how to reach the cluster with --kubeconfig",
             )?,
         };
+        // Whoever writes decides what a failure means: a client that repeats a write in silence hides that.
+        config.default_retry = false;
         Ok(Client::try_from(config)?)
     }
 }

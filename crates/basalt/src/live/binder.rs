@@ -1,12 +1,17 @@
 //! Carries out the binds of one transaction: as one commit where the server can do that, else in parallel.
 
+use std::sync::Arc;
+
 use basalt_engine::plan::{Bind, Transaction, split_key};
-use futures::stream::{self, StreamExt};
+use futures::stream::{FuturesUnordered, StreamExt};
 use http::Request;
 use kube::Client;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
-/// Binds under way at the same time, where they are single requests.
+use super::executor::request_text;
+
+/// Binds of all transactions under way at the same time, where they are single requests.
 const IN_FLIGHT_MAX: usize = 64;
 
 /// How binds reach the server.
@@ -30,8 +35,10 @@ pub struct Failed {
 }
 
 impl Failed {
-    fn new(bind: Bind, error: &kube::Error) -> Self {
-        let certain = matches!(error, kube::Error::Api(status) if status.code < 500);
+    fn new(bind: Bind, error: &kube::Error, manner: Manner) -> Self {
+        // A conflict of a single bind may be with an earlier one of ours whose answer was lost.
+        let refuses = |code: u16| code < 500 && (code != 409 || manner == Manner::Gang);
+        let certain = matches!(error, kube::Error::Api(status) if refuses(status.code));
         Self {
             bind,
             why: error.to_string(),
@@ -45,6 +52,7 @@ impl Failed {
 pub struct Binder {
     client: Client,
     manner: Manner,
+    permits: Arc<Semaphore>,
 }
 
 impl Binder {
@@ -58,7 +66,11 @@ impl Binder {
             Err(kube::Error::Api(status)) if status.code == 404 => Manner::Single,
             Err(error) => return Err(error),
         };
-        Ok(Self { client, manner })
+        Ok(Self {
+            client,
+            manner,
+            permits: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
+        })
     }
 
     /// Binds all pods of `transaction`; returns those that were not, or not surely, bound.
@@ -78,23 +90,24 @@ impl Binder {
             Err(error) => transaction
                 .binds
                 .iter()
-                .map(|bind| Failed::new(bind.clone(), &error))
+                .map(|bind| Failed::new(bind.clone(), &error, Manner::Gang))
                 .collect(),
         }
     }
 
     async fn bind_singly(&self, transaction: &Transaction) -> Vec<Failed> {
-        stream::iter(transaction.binds.clone())
+        let binds = transaction.binds.iter().cloned();
+        let under_way: FuturesUnordered<_> = binds
             .map(|bind| async move {
+                // The semaphore is never closed; without a permit we would only be less polite.
+                let _permit = self.permits.acquire().await.ok();
                 let (namespace, name) = split_key(&bind.pod);
                 let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/binding");
                 let failure = self.post(&path, &binding(&bind)).await.err();
-                failure.map(|error| Failed::new(bind, &error))
+                failure.map(|error| Failed::new(bind, &error, Manner::Single))
             })
-            .buffer_unordered(IN_FLIGHT_MAX)
-            .filter_map(std::future::ready)
-            .collect()
-            .await
+            .collect();
+        under_way.filter_map(std::future::ready).collect().await
     }
 
     async fn post(&self, path: &str, body: &Value) -> Result<(), kube::Error> {
@@ -102,7 +115,7 @@ impl Binder {
             .header(http::header::CONTENT_TYPE, "application/json")
             .body(body.to_string().into_bytes())
             .map_err(kube::Error::HttpError)?;
-        self.client.request_text(request).await.map(|_| ())
+        request_text(&self.client, request).await.map(drop)
     }
 }
 

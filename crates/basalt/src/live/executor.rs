@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
 
 use basalt_controllers::{Change, EventType, Target};
 use futures::stream::{self, StreamExt};
@@ -13,6 +14,8 @@ use serde_json::{Value, json};
 
 /// Writes of one list of changes that are under way at the same time.
 const IN_FLIGHT_MAX: usize = 64;
+/// After so long without an answer, a write's outcome is unknown.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
@@ -201,7 +204,7 @@ impl Executor {
                 target: target.clone(),
                 source,
             })?;
-        Ok(self.client.request_text(request).await)
+        Ok(request_text(&self.client, request).await)
     }
 
     /// Writes an event. Its name is a function of what it says, so that a repetition raises the count of the first.
@@ -273,6 +276,14 @@ impl Executor {
         let patch = json!({"count": count, "lastTimestamp": now});
         let answer = self.send(Method::PATCH, &path, target, MERGE, &patch).await?;
         gone_is_done(Ok(answer), target).map(|_| ())
+    }
+}
+
+/// Sends a request and waits for its answer, but not for ever. No answer is no refusal: the server may have done it.
+pub(super) async fn request_text(client: &Client, request: Request<Vec<u8>>) -> Result<String, kube::Error> {
+    match tokio::time::timeout(ANSWER_MAX, client.request_text(request)).await {
+        Ok(answer) => answer,
+        Err(elapsed) => Err(kube::Error::Service(elapsed.into())),
     }
 }
 

@@ -157,7 +157,8 @@ where
         let event = match event {
             Ok(event) => event,
             Err(error) => {
-                tracing::warn!(%error, "watch interrupted, will resume");
+                let hint = hint(&error);
+                tracing::warn!(kind = %K::kind(&()), %error, "watch interrupted, will resume{hint}");
                 continue;
             }
         };
@@ -171,6 +172,23 @@ where
                 return;
             }
         }
+    }
+}
+
+/// What an operator can do about an interrupted watch.
+fn hint(error: &watcher::Error) -> &'static str {
+    use watcher::Error;
+    let code = match error {
+        Error::InitialListFailed(kube::Error::Api(status))
+        | Error::WatchStartFailed(kube::Error::Api(status))
+        | Error::WatchError(status)
+        | Error::WatchFailed(kube::Error::Api(status)) => status.code,
+        _ => 0,
+    };
+    match code {
+        404 => ": install the CRDs",
+        403 => ": grant list and watch",
+        _ => "",
     }
 }
 

@@ -89,8 +89,12 @@ enum News {
     Queue(FeedEvent<Queue>),
     /// News of a kind that only the engine cares for.
     Fact(Option<Box<Event>>),
-    /// Binds were answered.
-    Bound(Box<Transaction>, Vec<Failed>),
+    /// Binds were answered; the group may have been whole before.
+    Bound {
+        transaction: Box<Transaction>,
+        whole_before: bool,
+        failed: Vec<Failed>,
+    },
     /// An eviction was answered.
     Evicted(Box<Eviction>, Fate),
     /// A status was refused for good.
@@ -345,7 +349,11 @@ impl Loop {
     /// What others have to say: answers to our own doings, and questions.
     fn answer(&mut self, news: News) {
         match news {
-            News::Bound(transaction, failed) => self.bound(&transaction, &failed),
+            News::Bound {
+                transaction,
+                whole_before,
+                failed,
+            } => self.bound(&transaction, whole_before, &failed),
             News::Evicted(eviction, fate) => self.evicted(&eviction, &fate),
             News::NotWritten(target) => {
                 let key = format!("{}/{}", target.namespace, target.name);

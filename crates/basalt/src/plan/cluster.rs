@@ -119,11 +119,7 @@ impl Builder {
         if let Event::PriorityClass(class) = &event {
             self.priorities.insert(class.name.to_string(), class.value);
         }
-        let key = (
-            kind.to_owned(),
-            text(object, "/metadata/namespace").to_owned(),
-            text(object, "/metadata/name").to_owned(),
-        );
+        let key = key_of(object);
         if self.events.insert(key.clone(), event).is_none() {
             self.order.push(key);
         }
@@ -196,7 +192,10 @@ impl Builder {
                     ..manifest.clone()
                 };
                 self.complete(&mut made)?;
-                self.insert(&made)?;
+                // What the input has is what the cluster has: a pod that runs keeps its node.
+                if !self.events.contains_key(&key_of(&made.object)) {
+                    self.insert(&made)?;
+                }
             }
         }
         Ok(())
@@ -239,6 +238,11 @@ impl Builder {
             notes: notes.collect(),
         }
     }
+}
+
+fn key_of(object: &Value) -> Key {
+    let part = |pointer| text(object, pointer).to_owned();
+    (part("/kind"), part("/metadata/namespace"), part("/metadata/name"))
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {

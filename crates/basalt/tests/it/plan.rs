@@ -122,6 +122,28 @@ fn many_forms_of_input_lead_to_the_same_plan() {
     assert_eq!(pods(&more, ""), first);
 }
 
+/// A dump of a cluster has a Job and what its controller made of it.
+#[test]
+fn what_the_input_has_of_a_job_is_not_made_anew() {
+    let folder = folder();
+    let running = "apiVersion: v1\nkind: Pod\nmetadata: {name: first-w-0, annotations: {scheduling.k8s.io/group-name: first-first, volcano.sh/task-spec: w}}\n\
+         spec: {schedulerName: volcano, nodeName: n1, containers: [{name: m, image: x, resources: {requests: {cpu: '1'}}}]}\n\
+         status: {phase: Running}\n";
+    let group = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {name: first-first}\n\
+         spec: {minMember: 9, queue: default}\nstatus: {phase: Inqueue}\n";
+    let check = |stdin: &str, binds: &[&str]| {
+        let output = run(folder.path(), &["-f", "-", "--conf", "conf", "-o", "json"], stdin);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let seen: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let bound = seen["binds"].as_object().expect("a mapping").keys();
+        assert_eq!(bound.collect::<Vec<_>>(), binds, "{stdin}");
+    };
+    let job = job("first", 3);
+    let rest = ["default/first-w-1", "default/first-w-2"];
+    check(&format!("{NODE}---\n{job}---\n{running}"), &rest);
+    check(&format!("{NODE}---\n{group}---\n{running}---\n{job}"), &[]);
+}
+
 #[test]
 fn errors_say_where_and_what() {
     let folder = folder();

@@ -29,7 +29,7 @@ fn stubborn(inner: Client, refusals: Arc<AtomicUsize>) -> Client {
             if path.ends_with("/gang-w-1/binding")
                 && refusals.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()
             {
-                return Ok(refusal(409));
+                return Ok(refusal(403));
             }
             inner.send(request).await
         }

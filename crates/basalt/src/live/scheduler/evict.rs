@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::live::executor::Executor;
+use crate::live::executor::{Executor, request_text};
 
 /// Evictions under way at the same time.
 const IN_FLIGHT_MAX: usize = 64;
@@ -22,8 +22,10 @@ pub(super) enum Fate {
     Going,
     /// A disruption budget forbids it.
     Blocked(String),
-    /// The server refused it for another reason, or was not reached.
+    /// The server refused it for another reason.
     Failed(String),
+    /// The server may have done it, or not: only the watch can tell.
+    Unknown(String),
 }
 
 impl Fate {
@@ -33,6 +35,7 @@ impl Fate {
             Self::Going => "done",
             Self::Blocked(_) => "blocked",
             Self::Failed(_) => "failed",
+            Self::Unknown(_) => "unknown",
         }
     }
 }
@@ -104,9 +107,10 @@ pub(super) async fn evict(executor: Executor, permits: Arc<Semaphore>, eviction:
             // Gone, or another pod under the name.
             404 | 409 => Fate::Going,
             429 => Fate::Blocked(status.message),
+            500.. => Fate::Unknown(status.message),
             _ => Fate::Failed(status.message),
         },
-        Err(error) => Fate::Failed(error.to_string()),
+        Err(error) => Fate::Unknown(error.to_string()),
     };
     if let Fate::Blocked(why) | Fate::Failed(why) = &fate {
         announce(&executor, eviction, "False", "EvictionRefused", why).await;
@@ -159,7 +163,7 @@ async fn send(executor: &Executor, request: http::request::Builder, body: &Value
         .header(http::header::CONTENT_TYPE, "application/json")
         .body(body.to_string().into_bytes())
         .map_err(kube::Error::HttpError)?;
-    executor.client().request_text(request).await.map(drop)
+    request_text(executor.client(), request).await.map(drop)
 }
 
 #[cfg(test)]

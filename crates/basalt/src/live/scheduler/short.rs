@@ -2,9 +2,10 @@
 //!
 //! Such a gang is *short*. The engine goes on placing what is missing, so it is soon *whole*; if it is not within the
 //! grace, it is *released*: what was bound is deleted again, so that no part of a gang holds room that it cannot use.
+//! Only pods of the transactions that left it short are deleted, never one that ran before them.
 //! A gang that ends meanwhile is *gone*, and nobody's business any more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ use jiff::{SignedDuration, Timestamp};
 
 /// When a gang whose time is over is looked at again, while binds are under way.
 const AGAIN: SignedDuration = SignedDuration::from_millis(100);
+/// A release that did not come about is tried again after the grace, but not sooner than this.
+const RELEASE_AGAIN: SignedDuration = SignedDuration::from_secs(1);
 
 /// How a short gang stands.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,27 +49,55 @@ pub(super) struct Verdicts {
 #[derive(Debug)]
 pub(super) struct ShortGangs {
     grace: Duration,
-    deadlines: BTreeMap<Arc<str>, (Arc<str>, Timestamp)>,
+    gangs: BTreeMap<Arc<str>, Gang>,
+}
+
+/// One short gang.
+#[derive(Debug)]
+struct Gang {
+    uid: Arc<str>,
+    deadline: Timestamp,
+    /// Uids of the pods that may be deleted.
+    pods: BTreeSet<Arc<str>>,
 }
 
 impl ShortGangs {
     pub(super) fn new(grace: Duration) -> Self {
         Self {
             grace,
-            deadlines: BTreeMap::new(),
+            gangs: BTreeMap::new(),
         }
     }
 
-    /// Some binds of this gang failed and others did not.
-    pub(super) fn note(&mut self, group: &Arc<str>, uid: &Arc<str>, now: Timestamp) {
-        let grace = SignedDuration::try_from(self.grace).unwrap_or(SignedDuration::MAX);
-        let deadline = now.saturating_add(grace).unwrap_or(Timestamp::MAX);
-        let entry = self
-            .deadlines
-            .entry(Arc::clone(group))
-            .or_insert((Arc::clone(uid), deadline));
-        if entry.0 != *uid {
-            *entry = (Arc::clone(uid), deadline);
+    fn grace(&self) -> SignedDuration {
+        SignedDuration::try_from(self.grace).unwrap_or(SignedDuration::MAX)
+    }
+
+    /// Binds of `pods` of this gang left it short, or may have.
+    pub(super) fn note<'p>(
+        &mut self,
+        group: &Arc<str>,
+        uid: &Arc<str>,
+        pods: impl Iterator<Item = &'p Arc<str>>,
+        now: Timestamp,
+    ) {
+        let fresh = Gang {
+            uid: Arc::clone(uid),
+            deadline: now.saturating_add(self.grace()).unwrap_or(Timestamp::MAX),
+            pods: BTreeSet::new(),
+        };
+        match self.gangs.get_mut(group) {
+            Some(gang) if gang.uid == *uid => {}
+            Some(gang) => *gang = fresh,
+            None => drop(self.gangs.insert(Arc::clone(group), fresh)),
+        }
+        self.join(group, uid, pods);
+    }
+
+    /// `pods` were bound to complete this gang: if it is short, they stay or go with the others.
+    pub(super) fn join<'p>(&mut self, group: &str, uid: &Arc<str>, pods: impl Iterator<Item = &'p Arc<str>>) {
+        if let Some(gang) = self.gangs.get_mut(group).filter(|gang| gang.uid == *uid) {
+            gang.pods.extend(pods.cloned());
         }
     }
 
@@ -77,45 +108,50 @@ impl ShortGangs {
             let record = &model.jobs[job];
             let early = matches!(record.seen_phase, Phase::Pending | Phase::Inqueue);
             let name = model.jobs.name(job);
-            if early && record.present && standing(engine, name, &record.uid) == Standing::Short {
-                self.note(name, &record.uid, now);
+            let placed = placed(engine, name);
+            if early && record.present && standing(engine, name, &record.uid, &placed) == Standing::Short {
+                self.note(name, &record.uid, placed.iter().map(|(_, uid)| uid), now);
             }
         }
     }
 
     /// When the next gang's time is over.
     pub(super) fn next_deadline(&self) -> Option<Timestamp> {
-        self.deadlines.values().map(|(_, deadline)| *deadline).min()
+        self.gangs.values().map(|gang| gang.deadline).min()
     }
 
     /// Looks at all of them.
     pub(super) fn judge(&mut self, engine: &Engine, now: Timestamp) -> Verdicts {
         let mut verdicts = Verdicts::default();
-        self.deadlines
-            .retain(|group, (uid, deadline)| match standing(engine, group, uid) {
-                Standing::Gone => false,
+        let again = self.grace().max(RELEASE_AGAIN);
+        self.gangs.retain(|group, gang| {
+            let mut placed = placed(engine, group);
+            placed.retain(|(_, uid)| gang.pods.contains(uid));
+            match standing(engine, group, &gang.uid, &placed) {
+                Standing::Gone => return false,
                 Standing::Whole => {
                     verdicts.completed += 1;
-                    false
+                    return false;
                 }
-                Standing::Short | Standing::Completing if now < *deadline => true,
+                Standing::Short | Standing::Completing if now < gang.deadline => {}
                 // It ends one way or the other; only then can be said what is left.
-                Standing::Completing => {
-                    *deadline = now.saturating_add(AGAIN).unwrap_or(now);
-                    true
-                }
+                Standing::Completing => gang.deadline = now.saturating_add(AGAIN).unwrap_or(now),
+                // Kept until its pods are seen to go: a delete may fail.
                 Standing::Short => {
+                    gang.deadline = now.saturating_add(again).unwrap_or(Timestamp::MAX);
                     verdicts
                         .released
-                        .push((Arc::clone(group), Arc::clone(uid), placed(engine, group)));
-                    false
+                        .push((Arc::clone(group), Arc::clone(&gang.uid), placed));
                 }
-            });
+            }
+            true
+        });
         verdicts
     }
 }
 
-fn standing(engine: &Engine, group: &str, uid: &Arc<str>) -> Standing {
+/// How a gang stands of which `placed` may be deleted.
+fn standing(engine: &Engine, group: &str, uid: &Arc<str>, placed: &[Member]) -> Standing {
     let state = engine.state();
     let Some(job) = state.model.jobs.find(group) else {
         return Standing::Gone;
@@ -124,11 +160,14 @@ fn standing(engine: &Engine, group: &str, uid: &Arc<str>) -> Standing {
     if !record.present || record.uid != *uid {
         return Standing::Gone;
     }
-    if counts.scheduled() >= record.min_member {
+    let role_is_whole = |(role, min): (usize, u32)| state.ledger.role_counts(job, role).scheduled() >= min;
+    let roles = record.roles.iter().map(|role| role.min).enumerate();
+    let roles_are_whole = !record.roles_count() || roles.filter(|(_, min)| *min > 0).all(role_is_whole);
+    if counts.scheduled() >= record.min_member && roles_are_whole {
         Standing::Whole
     } else if counts.of(Status::Allocated) > 0 {
         Standing::Completing
-    } else if placed(engine, group).is_empty() {
+    } else if placed.is_empty() {
         Standing::Gone
     } else {
         Standing::Short
@@ -174,15 +213,19 @@ mod tests {
         })
     }
 
-    fn engine() -> Engine {
-        let mut engine = Engine::new(Conf::embedded(), Options::default());
-        engine.apply(&Event::PodGroup(PodGroupFacts {
+    fn group() -> PodGroupFacts {
+        PodGroupFacts {
             key: "a/g".into(),
             uid: "g".into(),
             min_member: 2,
             phase: Phase::Inqueue,
             ..PodGroupFacts::default()
-        }));
+        }
+    }
+
+    fn engine() -> Engine {
+        let mut engine = Engine::new(Conf::embedded(), Options::default());
+        engine.apply(&Event::PodGroup(group()));
         engine.apply(&pod(0, Some("n")));
         engine.apply(&pod(1, None));
         engine
@@ -202,19 +245,53 @@ mod tests {
         let released = short.judge(&engine, at(10)).released;
         assert_eq!(released.len(), 1);
         assert_eq!(released[0].2, [("a/p-0".into(), "u0".into())]);
-        assert_eq!(short.next_deadline(), None, "released once");
+        assert_eq!(short.next_deadline(), Some(at(20)), "a delete may fail");
+        assert!(short.judge(&engine, at(19)).released.is_empty());
+        assert_eq!(short.judge(&engine, at(20)).released.len(), 1, "and is tried again");
 
-        short.note(&"a/g".into(), &"g".into(), at(20));
         engine.apply(&pod(1, Some("n")));
         let verdicts = short.judge(&engine, at(40));
         assert_eq!((verdicts.completed, verdicts.released.len()), (1, 0));
     }
 
     #[test]
+    fn pods_of_other_transactions_stay() {
+        let mut engine = engine();
+        let mut short = ShortGangs::new(Duration::from_secs(10));
+        short.note(&"a/g".into(), &"g".into(), ["u1".into()].iter(), at(0));
+        let verdicts = short.judge(&engine, at(20));
+        assert_eq!((verdicts.completed, verdicts.released.len()), (0, 0));
+        assert_eq!(short.next_deadline(), None, "nothing of it can be released");
+
+        engine.apply(&Event::PodGroup(PodGroupFacts {
+            min_member: 3,
+            ..group()
+        }));
+        engine.apply(&pod(1, Some("n")));
+        short.note(&"a/g".into(), &"g".into(), ["u1".into()].iter(), at(20));
+        let released = short.judge(&engine, at(30)).released;
+        assert_eq!(released[0].2, [("a/p-1".into(), "u1".into())]);
+    }
+
+    #[test]
+    fn a_gang_is_whole_when_its_roles_are() {
+        let mut engine = engine();
+        engine.apply(&Event::PodGroup(PodGroupFacts {
+            min_member: 1,
+            min_task_member: [("w".into(), 1)].into(),
+            ..group()
+        }));
+        let mut short = ShortGangs::new(Duration::from_secs(10));
+        short.note(&"a/g".into(), &"g".into(), ["u0".into()].iter(), at(0));
+        let verdicts = short.judge(&engine, at(10));
+        assert_eq!((verdicts.completed, verdicts.released.len()), (0, 1));
+    }
+
+    #[test]
     fn a_gang_that_is_gone_is_forgotten() {
         let mut engine = engine();
         let mut short = ShortGangs::new(Duration::from_secs(10));
-        short.note(&"a/g".into(), &"g".into(), at(0));
+        short.note(&"a/g".into(), &"g".into(), ["u0".into()].iter(), at(0));
         engine.apply(&Event::PodGone {
             key: "a/p-0".into(),
             uid: None,

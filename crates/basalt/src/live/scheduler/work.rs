@@ -117,7 +117,9 @@ impl Loop {
             return;
         }
         if recheck::stands(&self.engine, &transaction) {
-            frame.spawn(carry_out(self.binder.clone(), transaction, self.sink.clone()));
+            let whole_before = self.was_whole(&transaction);
+            let (binder, sink) = (self.binder.clone(), self.sink.clone());
+            frame.spawn(carry_out(binder, transaction, whole_before, sink));
         } else {
             tracing::debug!(group = &*transaction.pod_group, "decided on a view that is old by now");
             self.metrics.outdated.inc();
@@ -127,9 +129,20 @@ impl Loop {
         }
     }
 
+    /// Whether a group ran before this transaction: such a one is not short of what it needs to begin.
+    fn was_whole(&self, transaction: &Transaction) -> bool {
+        let model = &self.engine.state().model;
+        let Some(job) = model.jobs.find(&transaction.pod_group) else {
+            return false;
+        };
+        let ran = |phase: Phase| matches!(phase, Phase::Running | Phase::Unknown);
+        // What the transaction itself announces is not from before.
+        ran(model.jobs[job].seen_phase) || (transaction.phase.is_none() && ran(model.jobs[job].announced))
+    }
+
     /// Binds were answered. What certainly did not happen is told to the engine, so that it frees the places that it holds
     /// for it; where the outcome is unknown the places stay held until the watch shows it, or their time runs out.
-    pub(super) fn bound(&mut self, transaction: &Transaction, failed: &[Failed]) {
+    pub(super) fn bound(&mut self, transaction: &Transaction, whole_before: bool, failed: &[Failed]) {
         let is_failed = |bind: &Bind| failed.iter().any(|failure| failure.bind.uid == bind.uid);
         for bind in transaction
             .binds
@@ -145,6 +158,12 @@ impl Loop {
                 EventType::Normal,
             );
         }
+        let (group, uid, pods) = (
+            &transaction.pod_group,
+            &transaction.uid,
+            transaction.binds.iter().map(|bind| &bind.uid),
+        );
+        self.short.join(group, uid, pods.clone());
         let Some(first) = failed.first() else { return };
         tracing::warn!(
             pod = &*first.bind.pod,
@@ -154,9 +173,9 @@ impl Loop {
         );
         self.metrics.attempted("error", 1);
         self.metrics.retried(&transaction.pod_group);
-        if failed.len() < transaction.binds.len() {
-            self.short
-                .note(&transaction.pod_group, &transaction.uid, Timestamp::now());
+        let some_may_be_bound = failed.len() < transaction.binds.len() || failed.iter().any(|failure| !failure.certain);
+        if some_may_be_bound && !whole_before {
+            self.short.note(group, uid, pods, Timestamp::now());
         }
         for failure in failed.iter().filter(|failure| failure.certain) {
             self.reborn.refused(&failure.bind);
@@ -195,6 +214,8 @@ impl Loop {
                     .event(target, &eviction.uid, "EvictionRefused", message, EventType::Warning);
                 self.engine.evict_failed(&eviction.pod, &eviction.uid);
             }
+            // The room stays promised until the watch shows the pod gone, or the promise's time runs out.
+            Fate::Unknown(why) => tracing::warn!(pod = &*eviction.pod, why, "whether it is evicted is not known"),
         }
     }
 
@@ -231,7 +252,13 @@ impl Loop {
 }
 
 /// Binds, and tells how it went.
-async fn carry_out(binder: Binder, transaction: Transaction, sink: Sink<News>) {
+async fn carry_out(binder: Binder, transaction: Transaction, whole_before: bool, sink: Sink<News>) {
     let failed = binder.bind(&transaction).await;
-    let _alive = sink.send(News::Bound(Box::new(transaction), failed)).await;
+    let transaction = Box::new(transaction);
+    let news = News::Bound {
+        transaction,
+        whole_before,
+        failed,
+    };
+    let _alive = sink.send(news).await;
 }
