@@ -137,6 +137,7 @@ pub struct Ledger {
     node: Vec<NodeId>,
     in_node: Vec<u32>,
     // By node. `idle` = allocatable − taken; `future` = idle + releasing − pipelined. Both may be negative.
+    offered: Columns,
     idle: Columns,
     future: Columns,
     node_tasks: Vec<Vec<TaskId>>,
@@ -168,6 +169,7 @@ impl Ledger {
         self.node.resize(model.tasks.slots(), NodeId::NONE);
         self.in_node.resize(model.tasks.slots(), 0);
         self.node_tasks.resize_with(model.nodes.slots(), Vec::new);
+        self.offered.reserve(model.nodes.slots(), dims);
         self.idle.reserve(model.nodes.slots(), dims);
         self.future.reserve(model.nodes.slots(), dims);
         self.counts.resize(model.jobs.slots(), Counts::default());
@@ -198,6 +200,11 @@ impl Ledger {
     /// Where a task stands in its node's list.
     pub(crate) fn in_node(&self, task: TaskId) -> u32 {
         self.in_node[task.index()]
+    }
+
+    /// What a node offers in all: its record's, as a column, for those who look at many nodes.
+    pub fn offered(&self) -> &Columns {
+        &self.offered
     }
 
     /// What a node has idle; negative where reality over-commits.
@@ -382,6 +389,7 @@ impl Ledger {
         let Node {
             allocatable, present, ..
         } = &model.nodes[node];
+        self.offered.add(node.index(), allocatable);
         self.idle.add(node.index(), allocatable);
         self.future.add(node.index(), allocatable);
         if *present {
@@ -400,6 +408,7 @@ impl Ledger {
             self.cluster.sub(TOTAL, allocatable);
             self.cluster.sub_row(IDLE, &self.idle, node.index());
         }
+        self.offered.sub(node.index(), allocatable);
         self.idle.sub(node.index(), allocatable);
         self.future.sub(node.index(), allocatable);
         self.journal.touch(node, Touch::Facts);

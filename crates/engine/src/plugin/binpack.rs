@@ -53,19 +53,18 @@ impl Plugin for Binpack {
     }
 
     fn score(&self, state: &State, shape: Shape, node: NodeId) -> f64 {
-        let allocatable = &state.model.nodes[node].allocatable;
+        let (offered, idle, row) = (state.ledger.offered(), state.ledger.idle(), node.index());
         let (mut sum, mut weights) = (0.0, 0.0);
         for (dim, request) in state.model.classes.request(shape.class).iter() {
             let Some(&(_, weight)) = self.dims.iter().find(|&&(known, _)| known == dim) else {
                 continue;
             };
             weights += weight;
-            let Some(capacity) = allocatable.get(dim).filter(|&capacity| capacity > 0) else {
+            let capacity = offered.get(row, dim);
+            if capacity <= 0 {
                 continue;
-            };
-            let used = capacity
-                .saturating_sub(state.ledger.idle().get(node.index(), dim))
-                .saturating_add(request);
+            }
+            let used = capacity.saturating_sub(idle.get(row, dim)).saturating_add(request);
             if used > capacity {
                 return 0.0;
             }

@@ -52,7 +52,10 @@ fn group_object(group: &PodGroupFacts) -> Value {
     let (namespace, name) = split_key(&group.key);
     json!({
         "kind": "PodGroup", "metadata": {"namespace": namespace, "name": name, "uid": group.uid},
-        "spec": {"minMember": group.min_member, "queue": group.queue},
+        "spec": {
+            "minMember": group.min_member, "queue": group.queue,
+            "minResources": group.min_resources.as_ref().map(list),
+        },
         "status": {"phase": group.phase},
     })
 }
