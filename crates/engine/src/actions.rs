@@ -183,7 +183,12 @@ impl Cycle<'_> {
     /// Puts a pod on the best node, if there is one. A node that is being cleared for it comes before all others.
     fn place(&mut self, task: TaskId) -> Option<Fit> {
         let (node, fit) = match self.nominated(task) {
-            Some(cleared) => cleared,
+            Some((node, Fit::Idle)) => (node, Fit::Idle),
+            // Room elsewhere now is better than room there some day: whoever is to go may take its time.
+            Some(cleared) => match self.candidates.best(self.state, self.hooks, task) {
+                Some((node, Fit::Idle)) => (node, Fit::Idle),
+                _ => cleared,
+            },
             None => self.candidates.best(self.state, self.hooks, task)?,
         };
         let status = if fit == Fit::Idle {

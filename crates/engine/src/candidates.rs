@@ -7,7 +7,7 @@
 //! A pod that is tied to others, or for which nodes have to be compared, needs more: the leaves of its shape's tree are
 //! the sites that all nodes together then judge and rank.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::model::{ClassId, Id, NodeId, TaskId};
 use crate::plugin::{Fit, Hooks, Shape, Site};
@@ -22,6 +22,13 @@ fn worth(fit: Fit, score: f64) -> u64 {
     let score = ((score * SCORE_STEPS) as i64).clamp(-SCORE_LIMIT, SCORE_LIMIT) + SCORE_LIMIT;
     let level = if fit == Fit::Idle { 2 } else { 1 };
     (level << 62) | score as u64
+}
+
+/// How many leaves all trees together may have: half a gigabyte.
+const LEAVES_MAX: usize = 1 << 25;
+
+fn trees_max(state: &State) -> usize {
+    (LEAVES_MAX / state.by_rank.len().next_power_of_two()).max(64)
 }
 
 fn fit_of(worth: u64) -> Fit {
@@ -48,7 +55,7 @@ impl Candidates {
     }
 
     /// Forgets some classes.
-    pub(crate) fn forget(&mut self, classes: &[ClassId]) {
+    pub(crate) fn forget(&mut self, classes: &FxHashSet<ClassId>) {
         if !classes.is_empty() {
             self.trees.retain(|shape, _| !classes.contains(&shape.class));
         }
@@ -56,6 +63,10 @@ impl Candidates {
 
     /// The tree of a shape, up to date.
     fn tree(&mut self, state: &State, hooks: &Hooks, shape: Shape) -> &mut Tree {
+        // A cluster in which every pod has a shape of its own must not fill the memory: then trees are built again.
+        if !self.trees.contains_key(&shape) && self.trees.len() >= trees_max(state) {
+            self.trees.clear();
+        }
         let tree = self.trees.entry(shape).or_default();
         tree.sync(state, hooks, shape);
         tree

@@ -12,7 +12,7 @@ use crate::conf::Conf;
 use crate::explain::Shortages;
 use crate::facts::Event;
 use crate::ledger::Status;
-use crate::model::{Id, QueueId};
+use crate::model::{ClassId, Id, QueueId};
 use crate::plan::{Plan, QueueState, Waiting};
 use crate::plugin::Hooks;
 use crate::resources::{Amounts, DimId};
@@ -264,7 +264,7 @@ impl Engine {
         self.statistics.busy_cycles += 1;
         self.state.changed = false;
         self.state.order_nodes(seed);
-        let freed = std::mem::take(&mut self.state.freed_classes);
+        let freed: FxHashSet<ClassId> = std::mem::take(&mut self.state.freed_classes).into_iter().collect();
         self.candidates.forget(&freed);
         self.shortages.open(&freed);
         self.state.hunts = self.conf.evicts();
@@ -330,6 +330,7 @@ impl Engine {
         }
         for promise in self.overdue(|state| &mut state.holds, now_ms.saturating_sub(hold_ms)) {
             if self.state.ledger.status(promise.task) == Status::Pipelined {
+                self.state.model.tasks[promise.task].nominated = None;
                 self.state.unassume(promise.task);
             }
         }

@@ -41,11 +41,15 @@ impl Cycle<'_> {
             return;
         }
         self.keep_minimums(&mut spare);
+        let mut sheets: FxHashMap<JobId, std::vec::IntoIter<TaskId>> = FxHashMap::default();
         while let Some(queue) = self.next_queue(&mut line) {
             let Some(job) = self.next_job(&mut line, queue) else {
                 continue;
             };
-            if self.borrow_for(job, &spare) {
+            let left = sheets.remove(&job);
+            let mut tasks = left.unwrap_or_else(|| self.pending(job, false).into_iter());
+            if self.borrow_for(job, &spare, &mut tasks) {
+                sheets.insert(job, tasks);
                 self.requeue_job(&mut line, queue, job);
             }
             self.requeue(&mut line, queue);
@@ -57,13 +61,14 @@ impl Cycle<'_> {
         refusal.is_some_and(|refusal| refusal.code == Code::QueueOverDeserved)
     }
 
-    /// One turn: up to the job's minimum or, from there, one pod more. True: it got something.
-    fn borrow_for(&mut self, job: JobId, spare: &Spare) -> bool {
+    /// One turn with the pods that were not tried yet: up to the job's minimum or, from there, one pod more. True: it got
+    /// something.
+    fn borrow_for(&mut self, job: JobId, spare: &Spare, tasks: &mut std::vec::IntoIter<TaskId>) -> bool {
         let checkpoint = self.state.checkpoint();
         let queue = self.state.model.jobs[job].queue;
         let mut attempt = Attempt::default();
         let mut placed: SmallVec<[TaskId; 4]> = SmallVec::new();
-        for task in self.pending(job, false) {
+        for task in tasks {
             if let Some(refusal) = self.loan_refused(spare, queue, task) {
                 attempt.refusal = Some(refusal);
                 break;

@@ -39,13 +39,13 @@ impl Cycle<'_> {
             self.write_decision(&mut book, decision, now_ms);
         }
         self.write_held(&mut book);
-        if self.conf.evicts()
+        if (self.conf.evicts() || self.hooks.lends())
             && book
                 .transactions
                 .iter()
                 .any(|transaction| !transaction.binds.is_empty())
         {
-            // Who has more now may have to give some of it back.
+            // Who has more now may have to give some of it back, and what was kept for it may be lent.
             self.state.eased += 1;
         }
         for (job, phase, tally) in self.news() {
@@ -140,9 +140,18 @@ impl Cycle<'_> {
         let asked = attempt.is_some_and(|attempt| attempt.refusal.is_some());
         let is_tied = |want: &Want| !want.is_plain();
         attempt.is_some_and(|attempt| attempt.pipelined || attempt.failed.iter().any(is_tied))
-            || (self.state.model.jobs[job].phase == Phase::Pending && !asked)
+            || (self.can_be_asked(job) && !asked)
             || self.state.ledger.counts(job).of(Status::Pipelined) > 0
             || (queue.is_some() && self.state.model.queues[queue].fifo)
+    }
+
+    /// A group that waits to be let in, and that nothing keeps from being asked about.
+    fn can_be_asked(&self, job: JobId) -> bool {
+        let record = &self.state.model.jobs[job];
+        record.phase == Phase::Pending
+            && record.present
+            && record.unsupported.is_empty()
+            && self.state.model.queues[record.queue].present
     }
 
     fn transaction(&self, job: JobId) -> Transaction {

@@ -312,6 +312,7 @@ impl Cycle<'_> {
     fn bundles_of(&self, claim: &Claim, job: JobId) -> impl Iterator<Item = Bundle> + use<> {
         let (record, counts) = (&self.state.model.jobs[job], self.state.ledger.counts(job));
         let runs = |task: &TaskId| match self.state.ledger.status(*task) {
+            _ if !self.state.ledger.node(*task).is_some() => false,
             Status::Running => true,
             Status::Bound => claim.means == Means::GangPreempt,
             _ => false,
@@ -324,18 +325,19 @@ impl Cycle<'_> {
         all.sort_unstable_by(|&a, &b| self.hooks.task_order(self.state, b, a));
         // Who is being helped is not broken.
         let whole_soon = counts.ready() + counts.of(Status::Pipelined);
+        // What is below its minimum has nothing to spare: all that is left of it goes, or nothing.
         let mut surplus = whole_soon.saturating_sub(record.min_member);
-        if whole_soon < record.min_member {
-            surplus = u32::MAX;
-        }
         let mut by_role: FxHashMap<u16, u32> = FxHashMap::default();
         let spare = |task: &TaskId| {
             let role = self.state.model.tasks[*task].role;
             let left = by_role.entry(role).or_insert_with(|| {
                 let min = record.roles.get(usize::from(role)).map_or(0, |role| role.min);
                 let ready = self.state.ledger.role_counts(job, usize::from(role)).ready();
-                let free = !record.roles_count() || surplus == u32::MAX;
-                if free { u32::MAX } else { ready.saturating_sub(min) }
+                if record.roles_count() {
+                    ready.saturating_sub(min)
+                } else {
+                    u32::MAX
+                }
             });
             let goes = surplus > 0 && *left > 0;
             if goes {

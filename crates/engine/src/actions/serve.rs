@@ -89,8 +89,12 @@ impl Cycle<'_> {
         census.sort_unstable();
         let model = &self.state.model;
         let is_tied = |&task: &TaskId| model.tasks[task].ties != NOTHING;
-        let tied = !model.places.ties.is_empty() && model.jobs[job].tasks.iter().any(is_tied);
-        (census, self.still_lacks(job), if tied { job } else { JobId::NONE })
+        let tasks = &model.jobs[job].tasks;
+        let meek = |&task: &TaskId| !model.tasks[task].preempts;
+        let own = model.jobs[job].odd_tasks > 0
+            || (!model.places.ties.is_empty() && tasks.iter().any(is_tied))
+            || tasks.iter().any(meek);
+        (census, self.still_lacks(job), if own { job } else { JobId::NONE })
     }
 
     /// How many more pods the job needs at least, besides those that are pipelined.
@@ -205,7 +209,8 @@ impl Cycle<'_> {
                 }
             }
         }
-        let served = !effort.placed.is_empty() && (self.hooks.job_pipelined(self.state, job) || mutant!(EvictInVain));
+        let whole = self.hooks.job_pipelined(self.state, job) && self.still_lacks(job) == 0;
+        let served = !effort.placed.is_empty() && (whole || mutant!(EvictInVain));
         if served && (!effort.evicted.is_empty() || self.may_hold(means)) {
             hunt.decided();
             self.decide(job, effort, means);

@@ -57,10 +57,10 @@ impl Cycle<'_> {
             return stage.own_job && record.job == claim.job && lower;
         }
         let job = &model.jobs[record.job];
-        let queue = &model.queues[job.queue];
-        if !job.present || !queue.present {
+        if !job.present || !job.queue.is_some() || !model.queues[job.queue].present {
             return false;
         }
+        let queue = &model.queues[job.queue];
         let important = job.priority < model.jobs[claim.job].priority;
         if job.queue == claim.queue {
             // Where no plugin says who is worth more, importance does: equals would take turns for ever.

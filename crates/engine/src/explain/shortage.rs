@@ -5,13 +5,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use basalt_api::reason::{Code, Reason};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::facts::quantity;
 use crate::model::{ClassId, Id, NodeId, TaskId};
 use crate::plugin::{Blocker, Fit, Hooks, Site, Want};
 use crate::resources::DimId;
 use crate::session::State;
+
+/// More shapes than that are counted anew in each cycle.
+const COUNTS_MAX: usize = 1024;
 
 /// Why no node takes a pod.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,8 +55,11 @@ impl Shortages {
     }
 
     /// A cycle begins: nothing is found short yet.
-    pub(crate) fn open(&mut self, freed: &[ClassId]) {
+    pub(crate) fn open(&mut self, freed: &FxHashSet<ClassId>) {
         self.found.clear();
+        if self.counts.len() > COUNTS_MAX {
+            self.counts.clear();
+        }
         if !freed.is_empty() {
             self.counts.retain(|want, _| !freed.contains(&want.shape.class));
         }

@@ -325,6 +325,27 @@ proptest! {
         prop_assert_eq!(accounts(&world.engine), accounts(&fresh));
     }
 
+    /// Whatever comes and goes while room is made: groups without queues, pods without groups, nodes that vanish.
+    #[test]
+    fn making_room_survives_every_history(lines in history(), tree in any::<bool>()) {
+        let shares = if tree { "{name: capacity, enableHierarchy: true}" } else { "{name: proportion}" };
+        let conf = format!("
+actions: enqueue, allocate, preempt, reclaim, gangpreempt, gangreclaim, backfill
+tiers:
+- plugins: [{{name: priority}}, {{name: gang}}, {{name: conformance}}]
+- plugins: [{{name: overcommit}}, {{name: drf}}, {{name: predicates}}, {shares}, {{name: nodeorder}}]
+");
+        let mut world = World::new(&conf);
+        for line in &lines {
+            if line == "cycle" {
+                world.decide();
+            } else {
+                world.tell(line);
+            }
+        }
+        world.decide();
+    }
+
     /// A cycle leaves out the jobs for which nothing can have changed: that must never change a decision.
     #[test]
     fn looking_at_everything_anew_decides_the_same(lines in history(), conf in conf()) {

@@ -136,10 +136,10 @@ impl Tree {
         let (path_a, path_b) = (path(state, a), path(state, b));
         let (mut a, mut b) = (0, 0);
         for (&(name_a, _), &(name_b, _)) in path_a.iter().zip(&path_b) {
-            let (Some(next_a), Some(next_b)) = (self.child(a, name_a), self.child(b, name_b)) else {
-                return Ordering::Equal;
-            };
-            (a, b) = (next_a, next_b);
+            match (self.child(a, name_a), self.child(b, name_b)) {
+                (Some(next_a), Some(next_b)) => (a, b) = (next_a, next_b),
+                (known_a, known_b) => return known_a.is_some().cmp(&known_b.is_some()),
+            }
             let (x, y) = (&self.nodes[a], &self.nodes[b]);
             let by_share = || (x.share / x.weight).total_cmp(&(y.share / y.weight));
             let order = x.saturated.cmp(&y.saturated).then_with(by_share);
@@ -147,7 +147,8 @@ impl Tree {
                 return order;
             }
         }
-        Ordering::Equal
+        // A path that ends goes before those that lead on from there, so that the order is one for any three queues.
+        path_a.len().cmp(&path_b.len())
     }
 }
 

@@ -80,7 +80,14 @@ impl State {
         let tag = self.acquire_tag(&facts.key, &facts.labels);
         let known = &self.model.tasks[id];
         let (evicting, spared) = (known.evicting && !facts.terminating && !ended, known.spared);
-        let nominated = facts.nominated.clone().or_else(|| known.nominated.clone());
+        // What we nominated holds until the API shows it; after that the API's word counts.
+        let ours = || {
+            known
+                .nominated
+                .clone()
+                .filter(|_| self.ledger.status(id) == Status::Pipelined)
+        };
+        let nominated = facts.nominated.clone().or_else(ours);
         let record = Task {
             uid: facts.uid.clone(),
             created_ms: facts.created_ms,
