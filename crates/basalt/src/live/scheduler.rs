@@ -9,6 +9,7 @@ mod mirror;
 mod narrate;
 mod reborn;
 mod recheck;
+mod refused;
 mod short;
 mod work;
 
@@ -36,6 +37,7 @@ use self::metrics::Numbers;
 use self::mirror::{Look, Mirror};
 use self::narrate::{Narrator, Nominations, Outlets, PodConditions, QueueStatuses};
 use self::reborn::Reborn;
+use self::refused::Refused;
 use self::short::ShortGangs;
 use super::binder::{Binder, Failed};
 use super::executor::Executor;
@@ -103,6 +105,8 @@ enum News {
     Conf(Result<Conf, ConfTrouble>),
     /// The auditor has looked.
     Audited(Look),
+    /// The auditor has stumbled, and why.
+    AuditFailed(String),
     /// Somebody asks for metrics.
     Numbers(oneshot::Sender<Numbers>),
 }
@@ -173,6 +177,7 @@ impl Scheduler {
             evictor: Evictor::default(),
             short: ShortGangs::new(options.gang_grace),
             reborn: Reborn::default(),
+            refused: Refused::default(),
             binder,
             executor,
             sink: frame.sink(),
@@ -230,6 +235,7 @@ struct Loop {
     evictor: Evictor,
     short: ShortGangs,
     reborn: Reborn,
+    refused: Refused,
     binder: Binder,
     executor: Executor,
     sink: Sink<News>,
@@ -253,6 +259,7 @@ impl Loop {
             self.short.next_deadline(),
             self.pods.next_due(),
             self.narrator.next_due(),
+            self.refused.next_due(),
         ];
         let waits = due.into_iter().flatten().map(|at| at.duration_since(now));
         let next = waits
@@ -300,6 +307,7 @@ impl Loop {
                 self.narrator.observe(&event);
                 if let FeedEvent::Delete { key, .. } = &event {
                     self.metrics.forget_group(&key.to_string());
+                    self.refused.forget(&key.to_string());
                 }
                 translate(
                     event,
@@ -357,8 +365,7 @@ impl Loop {
             News::Evicted(eviction, fate) => self.evicted(&eviction, &fate),
             News::NotWritten(target) => {
                 let key = format!("{}/{}", target.namespace, target.name);
-                self.narrator.unsaid(&key);
-                self.engine.phase_failed(&key);
+                self.refused.note(key, Timestamp::now());
             }
             News::Conf(conf) => self.reconfigure(conf),
             News::Audited(look) => {
@@ -369,6 +376,11 @@ impl Loop {
                 self.metrics.audit_findings.set(count);
                 self.metrics.audits.inc();
                 self.mirror.end(look);
+            }
+            News::AuditFailed(why) => {
+                tracing::error!(why, "the auditor's look failed; it begins anew");
+                self.metrics.audit_failures.inc();
+                self.mirror.renew();
             }
             News::Numbers(answer) => {
                 let numbers = Numbers::of(&self.engine, &self.plan, self.outlets.backlog(), self.pods.silent());

@@ -62,6 +62,8 @@ pub struct Metrics {
     pub(super) audit_findings: Gauge,
     /// Looks of the auditor.
     pub(super) audits: Counter,
+    /// Looks of the auditor that failed.
+    pub(super) audit_failures: Counter,
     /// 1: everything is known, and the scheduler decides.
     pub(super) ready: Gauge,
 }
@@ -87,6 +89,7 @@ impl Default for Metrics {
             reloads: Family::default(),
             audit_findings: Gauge::default(),
             audits: Counter::default(),
+            audit_failures: Counter::default(),
             ready: Gauge::default(),
         };
         let mut registry = Registry::default();
@@ -183,6 +186,11 @@ impl Metrics {
             self.audit_findings.clone(),
         );
         registry.register("audits", "Looks of the auditor", self.audits.clone());
+        registry.register(
+            "audit_failures",
+            "Looks of the auditor that failed",
+            self.audit_failures.clone(),
+        );
     }
 
     /// An action took so long.

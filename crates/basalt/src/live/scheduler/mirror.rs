@@ -188,6 +188,13 @@ impl Mirror {
         self.changed |= self.auditor.as_ref().is_some_and(|memory| !memory.suspects.is_empty());
         self.next = Instant::now() + self.every.max(look.took.saturating_mul(EFFORT));
     }
+
+    /// A look failed, and what was remembered went with it: the next one begins anew.
+    pub(super) fn renew(&mut self) {
+        self.auditor = Some(Box::default());
+        self.changed = true;
+        self.next = Instant::now() + self.every;
+    }
 }
 
 impl Memory {

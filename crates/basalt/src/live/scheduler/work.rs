@@ -27,6 +27,10 @@ impl Loop {
         for facts in self.reborn.settle(&self.engine, now) {
             self.engine.apply(&Event::Node(facts));
         }
+        for group in self.refused.due(now) {
+            self.narrator.unsaid(&group);
+            self.engine.phase_failed(&group);
+        }
         let busy = self.engine.needs_cycle();
         let begun = Instant::now();
         let mut plan = self.decide(now);
@@ -54,9 +58,11 @@ impl Loop {
         if let Some(look) = self.mirror.begin() {
             let sink = self.sink.clone();
             frame.spawn(async move {
-                if let Ok(look) = tokio::task::spawn_blocking(look).await {
-                    let _alive = sink.send(News::Audited(look)).await;
-                }
+                let news = match tokio::task::spawn_blocking(look).await {
+                    Ok(look) => News::Audited(look),
+                    Err(error) => News::AuditFailed(error.to_string()),
+                };
+                let _alive = sink.send(news).await;
             });
         }
     }
