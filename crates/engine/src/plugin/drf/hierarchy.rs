@@ -147,8 +147,8 @@ impl Tree {
                 return order;
             }
         }
-        // A path that ends goes before those that lead on from there, so that the order is one for any three queues.
-        path_a.len().cmp(&path_b.len())
+        // A path that ends goes after those that lead on from there, so that the order is one for any three queues.
+        path_b.len().cmp(&path_a.len())
     }
 }
 
