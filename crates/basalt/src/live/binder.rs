@@ -124,3 +124,30 @@ fn binding(bind: &Bind) -> Value {
     let (_, name) = split_key(&bind.pod);
     json!({"metadata": {"name": name, "uid": &*bind.uid}, "target": {"kind": "Node", "name": &*bind.node}})
 }
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn only_a_refusal_is_certain() {
+        let check = |error: &kube::Error, single: bool, gang: bool| {
+            for (manner, expected) in [(Manner::Single, single), (Manner::Gang, gang)] {
+                let bind = Bind {
+                    pod: "a/p".into(),
+                    uid: "u".into(),
+                    node: "n".into(),
+                };
+                assert_eq!(Failed::new(bind, error, manner).certain, expected, "{error} {manner:?}");
+            }
+        };
+        let answer = |code: u16| kube::Error::Api(Box::new(Status::failure("no", "no").with_code(code)));
+        check(&answer(403), true, true);
+        check(&answer(404), true, true);
+        check(&answer(409), false, true);
+        check(&answer(500), false, false);
+        check(&kube::Error::Service("no answer".into()), false, false);
+    }
+}
