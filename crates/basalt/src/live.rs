@@ -1,7 +1,6 @@
 //! The live system: watches feed the pure crates, one executor carries out what they decide.
 
 pub mod binder;
-pub mod cache;
 pub mod controllers;
 pub mod executor;
 pub mod feed;

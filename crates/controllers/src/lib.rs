@@ -4,11 +4,19 @@
 //! [`Outcome`]: the [`Change`]s that bring the world closer to what the objects ask for, and the
 //! moment at which to look again although nothing changed. Nothing is remembered between calls, so
 //! a crash after any change loses nothing: the next call sees what was done and does the rest.
+//!
+//! Around them stands what every loop that drives them shares, the live one and the simulator's: a
+//! [`world`] that takes in reports of objects, says what has to be looked at, and looks at it; and
+//! an [`agenda`] of what is due when.
 
+pub mod agenda;
+pub mod cache;
 pub mod change;
 pub mod job;
+pub mod key;
 pub mod podgroup;
 pub mod queue;
+pub mod world;
 
 mod object;
 mod usage;

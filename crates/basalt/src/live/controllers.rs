@@ -1,22 +1,18 @@
 //! The live controllers: watches feed a world, what changed is looked at, and the executor writes what they ask for.
 
-pub mod agenda;
-pub mod world;
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use basalt_api::slim::Pod;
 use basalt_api::{Job, PodGroup, Queue};
-use basalt_controllers::Outcome;
+use basalt_controllers::agenda::Agenda;
+use basalt_controllers::cache::Origin;
+use basalt_controllers::world::{Work, World};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::{Client, ResourceExt};
 use serde::de::DeserializeOwned;
 
-use self::agenda::Agenda;
-use self::world::{Work, World};
-use super::cache::Origin;
 use super::executor::{ExecuteError, Executor, Written};
 use super::feed::FeedEvent;
 use super::frame::{Frame, PartFailed};
@@ -139,7 +135,7 @@ impl Controllers {
         while self.under_way < UNDER_WAY_MAX {
             let now = Timestamp::now();
             let Some(work) = self.agenda.take(now) else { return };
-            let outcome = self.look_at(&work, now);
+            let outcome = self.world.look_at(&work, now);
             if let Some(at) = outcome.wake_at {
                 self.agenda.ask(work.clone(), at);
             }
@@ -155,25 +151,6 @@ impl Controllers {
                 let _alive = sink.send(News::Done { work, written, failure }).await;
             });
         }
-    }
-
-    fn look_at(&self, work: &Work, now: Timestamp) -> Outcome {
-        let outcome = match work {
-            Work::StandardQueues => Some(basalt_controllers::queue::bootstrap(|name| self.world.has_queue(name))),
-            Work::Job(key) => self
-                .world
-                .job_view(key)
-                .map(|view| basalt_controllers::job::reconcile(&view, now)),
-            Work::Pod(key) => self
-                .world
-                .pod_view(key)
-                .map(|view| basalt_controllers::podgroup::reconcile(&view)),
-            Work::Queue(name) => self
-                .world
-                .queue_view(name)
-                .map(|view| basalt_controllers::queue::reconcile(&view)),
-        };
-        outcome.unwrap_or_default()
     }
 
     /// What we wrote is known at once, without waiting for the watch.

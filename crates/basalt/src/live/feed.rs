@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
+use basalt_controllers::key::ObjectKey;
 use futures::StreamExt;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
@@ -15,35 +16,6 @@ use serde::de::DeserializeOwned;
 
 use super::frame::Sink;
 use super::lenient::Lenient;
-
-/// Which object: namespace (empty for cluster-scoped), name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectKey {
-    /// Namespace, empty for cluster-scoped objects.
-    pub namespace: String,
-    /// Name.
-    pub name: String,
-}
-
-impl ObjectKey {
-    /// The key of `object`.
-    pub fn of(object: &impl ResourceExt) -> Self {
-        Self {
-            namespace: object.namespace().unwrap_or_default(),
-            name: object.name_any(),
-        }
-    }
-}
-
-impl std::fmt::Display for ObjectKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.namespace.is_empty() {
-            f.write_str(&self.name)
-        } else {
-            write!(f, "{}/{}", self.namespace, self.name)
-        }
-    }
-}
 
 /// What a feed reports.
 #[derive(Debug)]

@@ -41,8 +41,9 @@ use self::refused::Refused;
 use self::short::ShortGangs;
 use super::binder::{Binder, Failed};
 use super::executor::Executor;
-use super::feed::{FeedEvent, ObjectKey};
+use super::feed::FeedEvent;
 use super::frame::{Frame, Sink};
+use basalt_controllers::key::ObjectKey;
 
 /// After a cycle the next one waits as long as it took, but no longer than this: in a storm of news half of the time is
 /// left to others, and a quiet cluster is served at once.

@@ -10,8 +10,9 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use kube::{Client, Resource};
 
 use super::News;
-use crate::live::feed::{FeedEvent, ObjectKey};
+use crate::live::feed::FeedEvent;
 use crate::live::frame::Frame;
+use basalt_controllers::key::ObjectKey;
 
 /// Turns a watch event into the engine's.
 pub(super) fn translate<K: Resource>(

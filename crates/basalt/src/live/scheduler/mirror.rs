@@ -14,7 +14,8 @@ use basalt_audit::{Auditor, Finding, Objects};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use crate::live::feed::{FeedEvent, ObjectKey};
+use crate::live::feed::FeedEvent;
+use basalt_controllers::key::ObjectKey;
 
 /// Checking costs at most this part of the time.
 const EFFORT: u32 = 200;

@@ -26,8 +26,9 @@ use self::bucket::Bucket;
 pub(super) use self::nominations::Nominations;
 pub(super) use self::pods::PodConditions;
 pub(super) use self::queues::QueueStatuses;
-use crate::live::feed::{FeedEvent, ObjectKey};
+use crate::live::feed::FeedEvent;
 use crate::live::latest::{Latest, Pace};
+use basalt_controllers::key::ObjectKey;
 
 const API_VERSION: &str = "scheduling.volcano.sh/v1beta1";
 const UNSCHEDULABLE: &str = "Unschedulable";

@@ -20,8 +20,9 @@ use serde_json::json;
 
 use super::bucket::Bucket;
 use super::{Outlets, pod_target};
-use crate::live::controllers::agenda::Agenda;
-use crate::live::feed::{FeedEvent, ObjectKey};
+use crate::live::feed::FeedEvent;
+use basalt_controllers::agenda::Agenda;
+use basalt_controllers::key::ObjectKey;
 
 /// A group waits this long before its pods say so.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(1);

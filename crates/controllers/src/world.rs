@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use basalt_api::slim::Pod;
 use basalt_api::{Job, PodGroup, Queue, names};
-use basalt_controllers::queue::{GroupFacts, QueueView};
-use basalt_controllers::{job::JobView, podgroup::PodView};
+use jiff::Timestamp;
 use kube::{Resource, ResourceExt};
 
-use crate::live::cache::{Cache, Origin};
-use crate::live::feed::ObjectKey;
+use crate::cache::{Cache, Origin};
+use crate::change::Outcome;
+use crate::job::{self, JobView};
+use crate::key::ObjectKey;
+use crate::podgroup::{self, PodView};
+use crate::queue::{self, GroupFacts, QueueView};
 
 /// Keys by what they belong to.
 #[derive(Debug, Default)]
@@ -149,7 +152,7 @@ impl World {
     pub fn upsert_pod(&mut self, pod: Pod, origin: Origin) -> Vec<Work> {
         let key = ObjectKey::of(&pod);
         let mut work = self.unlink_pod(&key);
-        let needs_group = basalt_controllers::podgroup::concerns(&pod, &self.schedulers);
+        let needs_group = podgroup::concerns(&pod, &self.schedulers);
         self.pods.upsert(lean(pod), origin);
         work.extend(self.link_pod(&key));
         if needs_group {
@@ -344,6 +347,17 @@ impl World {
         self.priorities.remove(name);
     }
 
+    /// What `work` asks for, decided from what is known; nothing where what it is about is gone.
+    pub fn look_at(&self, work: &Work, now: Timestamp) -> Outcome {
+        let outcome = match work {
+            Work::StandardQueues => Some(queue::bootstrap(|name| self.has_queue(name))),
+            Work::Job(key) => self.job_view(key).map(|view| job::reconcile(&view, now)),
+            Work::Pod(key) => self.pod_view(key).map(|view| podgroup::reconcile(&view)),
+            Work::Queue(name) => self.queue_view(name).map(|view| queue::reconcile(&view)),
+        };
+        outcome.unwrap_or_default()
+    }
+
     /// What the job controller looks at.
     pub fn job_view(&self, key: &ObjectKey) -> Option<JobView<'_>> {
         let job = self.jobs.get(key)?;
@@ -367,7 +381,7 @@ impl World {
     /// What the podgroup controller looks at.
     pub fn pod_view(&self, key: &ObjectKey) -> Option<PodView<'_>> {
         let pod = self.pods.get(key)?;
-        let name = basalt_controllers::podgroup::group_name(pod)?;
+        let name = podgroup::group_name(pod)?;
         let group = ObjectKey {
             namespace: key.namespace.clone(),
             name,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use kube::{Resource, ResourceExt};
 
-use super::feed::ObjectKey;
+use crate::key::ObjectKey;
 
 /// Tombstones kept at most; beyond it the oldest half goes (by then every answer in flight has long arrived).
 const TOMBSTONES_MAX: usize = 20_000;
