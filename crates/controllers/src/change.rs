@@ -91,6 +91,10 @@ pub enum Change {
         target: Target,
         /// Only the object with this uid.
         uid: String,
+        /// Only in this resourceVersion: set where the object may be deleted only in the condition that it was seen in.
+        /// Another version counts as outdated.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resource_version: Option<String>,
     },
     /// Tell people: an event on an object.
     Event {

@@ -60,5 +60,15 @@ pub(crate) fn delete<K: Resource<DynamicType = ()>>(object: &K) -> Option<Change
     Some(Change::Delete {
         target: target(object)?,
         uid: uid(object)?.to_owned(),
+        resource_version: None,
     })
+}
+
+/// Deletes this very object, unless its deletion has begun, and only as it was seen.
+pub(crate) fn delete_as_seen<K: Resource<DynamicType = ()>>(object: &K) -> Option<Change> {
+    let mut change = delete(object)?;
+    if let Change::Delete { resource_version, .. } = &mut change {
+        resource_version.clone_from(&object.meta().resource_version);
+    }
+    Some(change)
 }

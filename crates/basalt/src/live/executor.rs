@@ -158,22 +158,11 @@ impl Executor {
                 let answer = self.send(Method::PATCH, &path, target, STRATEGIC, &body).await;
                 gone_is_done(answer, target)
             }
-            Change::Delete { target, uid } => {
-                let body = json!({"preconditions": {"uid": uid}, "propagationPolicy": "Background"});
-                let answer = self
-                    .send(
-                        Method::DELETE,
-                        &object_path(target, None),
-                        target,
-                        "application/json",
-                        &body,
-                    )
-                    .await;
-                match gone_is_done(answer, target) {
-                    Ok(_) | Err(ExecuteError::Outdated { .. }) => Ok(None), // another incarnation: not ours to delete
-                    Err(error) => Err(error),
-                }
-            }
+            Change::Delete {
+                target,
+                uid,
+                resource_version,
+            } => self.delete(target, uid, resource_version.as_deref()).await,
             Change::Event {
                 regarding,
                 uid,
@@ -184,6 +173,22 @@ impl Executor {
                 self.event(regarding, uid, reason, message, *event_type).await?;
                 Ok(None)
             }
+        }
+    }
+
+    async fn delete(&self, target: &Target, uid: &str, version: Option<&str>) -> Result<Option<Written>, ExecuteError> {
+        let mut body = json!({"preconditions": {"uid": uid}, "propagationPolicy": "Background"});
+        if let Some(version) = version {
+            body["preconditions"]["resourceVersion"] = Value::from(version);
+        }
+        let path = object_path(target, None);
+        let answer = self
+            .send(Method::DELETE, &path, target, "application/json", &body)
+            .await;
+        match gone_is_done(answer, target) {
+            // Another incarnation is not ours to delete; another version may be this one, changed since.
+            Err(ExecuteError::Outdated { .. }) if version.is_none() => Ok(None),
+            result => result.map(|_| None),
         }
     }
 

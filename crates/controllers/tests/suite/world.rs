@@ -168,7 +168,7 @@ impl World {
                 }
                 json_patch::merge(object, merge);
             }
-            Change::Delete { target, uid } => {
+            Change::Delete { target, uid, .. } => {
                 let key = (target.kind.clone(), target.name.clone());
                 if self
                     .objects

@@ -243,6 +243,7 @@ impl Loop {
             let deletes = members.iter().map(|(pod, uid)| Change::Delete {
                 target: pod_target(pod),
                 uid: uid.to_string(),
+                resource_version: None,
             });
             let (executor, deletes) = (self.executor.clone(), deletes.collect::<Vec<_>>());
             frame.spawn(async move {
