@@ -9,3 +9,5 @@ pub mod latest;
 pub mod lenient;
 pub mod raw;
 pub mod scheduler;
+#[cfg(test)]
+mod scripted;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use basalt_api::slim::Pod;
 use basalt_engine::plan::{Bind, Transaction, split_key};
 use futures::stream::{FuturesUnordered, StreamExt};
 use http::Request;
@@ -35,15 +36,15 @@ pub struct Failed {
 }
 
 impl Failed {
-    fn new(bind: Bind, error: &kube::Error, manner: Manner) -> Self {
-        // A conflict of a single bind may be with an earlier one of ours whose answer was lost.
-        let refuses = |code: u16| code < 500 && (code != 409 || manner == Manner::Gang);
-        let certain = matches!(error, kube::Error::Api(status) if refuses(status.code));
-        Self {
-            bind,
-            why: error.to_string(),
-            certain,
-        }
+    fn new(bind: Bind, why: impl Into<String>, certain: bool) -> Self {
+        let why = why.into();
+        Self { bind, why, certain }
+    }
+
+    /// A bind that was answered with `error`: a server that refuses has surely done nothing.
+    fn answered(bind: Bind, error: &kube::Error) -> Self {
+        let certain = matches!(error, kube::Error::Api(status) if status.code < 500);
+        Self::new(bind, error.to_string(), certain)
     }
 }
 
@@ -90,24 +91,36 @@ impl Binder {
             Err(error) => transaction
                 .binds
                 .iter()
-                .map(|bind| Failed::new(bind.clone(), &error, Manner::Gang))
+                .map(|bind| Failed::answered(bind.clone(), &error))
                 .collect(),
         }
     }
 
     async fn bind_singly(&self, transaction: &Transaction) -> Vec<Failed> {
         let binds = transaction.binds.iter().cloned();
-        let under_way: FuturesUnordered<_> = binds
-            .map(|bind| async move {
-                // The semaphore is never closed; without a permit we would only be less polite.
-                let _permit = self.permits.acquire().await.ok();
-                let (namespace, name) = split_key(&bind.pod);
-                let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/binding");
-                let failure = self.post(&path, &binding(&bind)).await.err();
-                failure.map(|error| Failed::new(bind, &error, Manner::Single))
-            })
-            .collect();
+        let under_way: FuturesUnordered<_> = binds.map(|bind| self.bind_one(bind)).collect();
         under_way.filter_map(std::future::ready).collect().await
+    }
+
+    async fn bind_one(&self, bind: Bind) -> Option<Failed> {
+        // The semaphore is never closed; without a permit we would only be less polite.
+        let _permit = self.permits.acquire().await.ok();
+        let (namespace, name) = split_key(&bind.pod);
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
+        let error = self.post(&format!("{path}/binding"), &binding(&bind)).await.err()?;
+        match error {
+            kube::Error::Api(status) if status.code == 409 => {
+                let found = self.read(&path).await;
+                after_conflict(bind, &status.message, found)
+            }
+            error => Some(Failed::answered(bind, &error)),
+        }
+    }
+
+    async fn read(&self, path: &str) -> Result<Pod, kube::Error> {
+        let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
+        let text = request_text(&self.client, request).await?;
+        serde_json::from_str(&text).map_err(kube::Error::SerdeError)
     }
 
     async fn post(&self, path: &str, body: &Value) -> Result<(), kube::Error> {
@@ -119,6 +132,30 @@ impl Binder {
     }
 }
 
+/// What a bind came to that met a conflict. That may be with an earlier one of ours whose answer was lost, so the pod
+/// itself is asked; only if it cannot be read, the outcome stays unknown.
+fn after_conflict(bind: Bind, message: &str, found: Result<Pod, kube::Error>) -> Option<Failed> {
+    let pod = match found {
+        Ok(pod) => pod,
+        Err(kube::Error::Api(status)) if status.code == 404 => return Some(Failed::new(bind, "the pod is gone", true)),
+        Err(error) => {
+            let why = format!("{message}; and the pod cannot be read: {error}");
+            return Some(Failed::new(bind, why, false));
+        }
+    };
+    let node = pod.spec.node_name.as_str();
+    if pod.metadata.uid.as_deref() != Some(&*bind.uid) {
+        Some(Failed::new(bind, "the pod is gone, and another has its name", true))
+    } else if node.is_empty() {
+        Some(Failed::new(bind, message, true))
+    } else if *bind.node == *node {
+        None
+    } else {
+        let why = format!("somebody else bound the pod to {node}");
+        Some(Failed::new(bind, why, true))
+    }
+}
+
 /// A Binding; the uid keeps it from reaching a later pod of the same name.
 fn binding(bind: &Bind) -> Value {
     let (_, name) = split_key(&bind.pod);
@@ -127,27 +164,100 @@ fn binding(bind: &Bind) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use kube::core::Status;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
 
     use super::*;
+    use crate::live::scripted::{self, Answer};
 
-    #[test]
-    fn only_a_refusal_is_certain() {
-        let check = |error: &kube::Error, single: bool, gang: bool| {
-            for (manner, expected) in [(Manner::Single, single), (Manner::Gang, gang)] {
-                let bind = Bind {
-                    pod: "a/p".into(),
-                    uid: "u".into(),
-                    node: "n".into(),
-                };
-                assert_eq!(Failed::new(bind, error, manner).certain, expected, "{error} {manner:?}");
-            }
+    fn binder(client: Client, manner: Manner) -> Binder {
+        Binder {
+            client,
+            manner,
+            permits: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
+        }
+    }
+
+    /// A gang of so many pods, all to be bound to `n`.
+    fn gang(pods: usize) -> Transaction {
+        let bind = |index| Bind {
+            pod: format!("a/p-{index}").into(),
+            uid: "u".into(),
+            node: "n".into(),
         };
-        let answer = |code: u16| kube::Error::Api(Box::new(Status::failure("no", "no").with_code(code)));
-        check(&answer(403), true, true);
-        check(&answer(404), true, true);
-        check(&answer(409), false, true);
-        check(&answer(500), false, false);
-        check(&kube::Error::Service("no answer".into()), false, false);
+        Transaction {
+            pod_group: "a/g".into(),
+            uid: "g".into(),
+            spec_hash: 0,
+            min_member: 1,
+            binds: (0..pods).map(bind).collect(),
+            evictions: Vec::new(),
+            pipelined: Vec::new(),
+            phase: None,
+            tally: None,
+        }
+    }
+
+    fn pod(uid: &str, node: &str) -> Answer {
+        Answer::Object(json!({"metadata": {"name": "p-0", "uid": uid}, "spec": {"nodeName": node}}))
+    }
+
+    /// Binds are answered so, reads of the pod so; is the bind done (none), or did it fail, and certainly?
+    async fn check(bind: Answer, read: Answer, single: Option<bool>, gang_too: Option<bool>) {
+        for (manner, expected) in [(Manner::Single, single), (Manner::Gang, gang_too)] {
+            let (to_bind, to_read) = (bind.clone(), read.clone());
+            let client = scripted::client(move |method, _| match *method {
+                http::Method::GET => to_read.clone(),
+                _ => to_bind.clone(),
+            });
+            let failed = binder(client, manner).bind(&gang(1)).await;
+            let certain = failed.first().map(|failure| failure.certain);
+            assert_eq!(certain, expected, "{bind:?} {read:?} {manner:?}: {failed:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_known_of_a_bind_by_its_answer() {
+        let yes = || Answer::Object(json!({"kind": "Status", "status": "Success"}));
+        let no = Answer::Refusal;
+        check(yes(), no(500), None, None).await;
+        check(no(403), no(500), Some(true), Some(true)).await;
+        check(no(404), no(500), Some(true), Some(true)).await;
+        check(no(500), pod("u", ""), Some(false), Some(false)).await;
+        check(Answer::Silence, pod("u", ""), Some(false), Some(false)).await;
+        // A conflict of a single bind is looked into; that of a whole gang is a refusal.
+        check(no(409), pod("u", "n"), None, Some(true)).await;
+        check(no(409), pod("u", "m"), Some(true), Some(true)).await;
+        check(no(409), pod("u", ""), Some(true), Some(true)).await;
+        check(no(409), pod("v", "n"), Some(true), Some(true)).await;
+        check(no(409), no(404), Some(true), Some(true)).await;
+        check(no(409), no(500), Some(false), Some(true)).await;
+        check(no(409), Answer::Silence, Some(false), Some(true)).await;
+        check(no(409), Answer::Object(json!("no pod")), Some(false), Some(true)).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_transactions_share_one_limit_of_binds_under_way() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&asked);
+        let client = scripted::client(move |_, _| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            Answer::Silence
+        });
+        let binder = binder(client, Manner::Single);
+        let transactions = [gang(40), gang(40), gang(20)];
+        let all = futures::future::join_all(transactions.iter().map(|transaction| binder.bind(transaction)));
+        let looked = async {
+            let mut seen = Vec::new();
+            for _ in 0..2 {
+                tokio::time::sleep(Duration::from_secs(9)).await;
+                seen.push(asked.load(Ordering::SeqCst));
+            }
+            seen
+        };
+        let (failed, seen) = tokio::join!(all, looked);
+        // The first ones are given up after ten seconds; then the rest has its turn.
+        assert_eq!(seen, [IN_FLIGHT_MAX, 100]);
+        assert_eq!(failed.iter().map(Vec::len).collect::<Vec<_>>(), [40, 40, 20]);
     }
 }

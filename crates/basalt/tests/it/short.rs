@@ -1,4 +1,4 @@
-//! Gangs on a cluster that binds pods one by one, and refuses some.
+//! Gangs on a cluster that binds pods one by one, and refuses some, in one way or another.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,8 +16,19 @@ use serde_json::json;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A client of a server that knows no gangs, and refuses to bind the pod `gang-w-1` as often as `refusals` says.
-fn stubborn(inner: Client, refusals: Arc<AtomicUsize>) -> Client {
+/// How often the pod `gang-w-1` is refused a node, and with which code.
+#[derive(Debug, Clone, Copy)]
+struct Stubborn {
+    times: usize,
+    code: u16,
+}
+
+/// Surely not done, and perhaps done already: both may leave a gang short.
+const CODES: [u16; 2] = [409, 403];
+
+/// A client of a server that knows no gangs, and is stubborn.
+fn client_of(inner: Client, stubborn: Stubborn) -> Client {
+    let refusals = Arc::new(AtomicUsize::new(stubborn.times));
     let service = tower::service_fn(move |request: Request<Body>| {
         let (inner, refusals) = (inner.clone(), Arc::clone(&refusals));
         async move {
@@ -29,7 +40,7 @@ fn stubborn(inner: Client, refusals: Arc<AtomicUsize>) -> Client {
             if path.ends_with("/gang-w-1/binding")
                 && refusals.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()
             {
-                return Ok(refusal(403));
+                return Ok(refusal(stubborn.code));
             }
             inner.send(request).await
         }
@@ -46,7 +57,7 @@ fn refusal(code: u16) -> Response<Body> {
 }
 
 /// Runs a gang of three on such a cluster until all of it runs; returns the metrics at the end.
-async fn check(refusals: usize, grace: Duration) -> String {
+async fn check(stubborn: Stubborn, grace: Duration) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let options = SystemOptions {
         scheduler: false,
@@ -58,7 +69,7 @@ async fn check(refusals: usize, grace: Duration) -> String {
         gang_grace: grace,
         ..SchedulerOptions::default()
     };
-    let clumsy = stubborn(system.inside_client(), Arc::new(AtomicUsize::new(refusals)));
+    let clumsy = client_of(system.inside_client(), stubborn);
     let scheduler = Scheduler::new(clumsy, options).expect("a scheduler");
     let face = scheduler.face();
     let running = tokio::spawn(scheduler.run());
@@ -106,19 +117,19 @@ async fn until_whole(client: &Client, face: &Face) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gang_that_came_out_short_is_completed() {
-    let metrics = check(1, Duration::from_secs(30)).await;
-    assert!(
-        metrics.contains("basalt_short_gangs_total{outcome=\"completed\"} 1"),
-        "{metrics}"
-    );
-    assert!(!metrics.contains("outcome=\"released\""), "{metrics}");
+    for code in CODES {
+        let metrics = check(Stubborn { times: 1, code }, Duration::from_secs(30)).await;
+        let completed = "basalt_short_gangs_total{outcome=\"completed\"} 1";
+        assert!(metrics.contains(completed), "{code}: {metrics}");
+        assert!(!metrics.contains("outcome=\"released\""), "{code}: {metrics}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gang_that_stays_short_is_released_and_tried_again() {
-    let metrics = check(5, Duration::from_millis(500)).await;
-    assert!(
-        metrics.contains("basalt_short_gangs_total{outcome=\"released\"}"),
-        "{metrics}"
-    );
+    for code in CODES {
+        let metrics = check(Stubborn { times: 5, code }, Duration::from_millis(500)).await;
+        let released = "basalt_short_gangs_total{outcome=\"released\"}";
+        assert!(metrics.contains(released), "{code}: {metrics}");
+    }
 }

@@ -15,6 +15,7 @@ use basalt_api::podgroup::{PodGroup, PodGroupCondition, PodGroupStatus};
 use basalt_api::reason::{Code, Reason};
 use basalt_controllers::{Change, EventType, Target};
 use basalt_engine::facts::Phase;
+use basalt_engine::ledger::Counts;
 use basalt_engine::plan::{Plan, Transaction, Waiting, split_key};
 use basalt_engine::session::State;
 use jiff::{SignedDuration, Timestamp};
@@ -199,6 +200,13 @@ impl Narrator {
         (!reasons.is_empty()).then(|| sentence(reasons))
     }
 
+    /// Whether all that a group needs was once placed. No condition is ever taken back, only made untrue.
+    pub(super) fn was_scheduled(&self, key: &str) -> bool {
+        let told = self.told.get(key);
+        let is_it = |condition: &PodGroupCondition| condition.condition_type == SCHEDULED;
+        told.is_some_and(|told| told.status.conditions.iter().any(is_it))
+    }
+
     /// When there is something to tell by time alone.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
         self.stale_until
@@ -228,7 +236,7 @@ impl Narrator {
         for key in &cleared {
             if let Some(status) = self.draft(&mut drafts, key) {
                 status.reasons = Vec::new();
-                if is_ready(state, key) {
+                if is_scheduled(state, key) {
                     set_condition(status, SCHEDULED, READY.to_owned(), String::new(), now);
                 }
             }
@@ -275,10 +283,10 @@ impl Narrator {
         }
         if let Some(status) = self.draft(drafts, &waiting.pod_group) {
             status.reasons = waiting.reasons.to_vec();
-            if is_ready(state, &waiting.pod_group) {
+            if is_scheduled(state, &waiting.pod_group) {
                 // Pods beyond the minimum wait; the gang itself has what it needs.
                 set_condition(status, SCHEDULED, READY.to_owned(), String::new(), now);
-            } else {
+            } else if !is_ready(state, &waiting.pod_group) {
                 let (reason, message) = (volcanos_reason(waiting), volcanos_message(state, waiting));
                 set_condition(status, UNSCHEDULABLE, reason, message, now);
             }
@@ -352,10 +360,19 @@ fn give_phase(status: &mut PodGroupStatus, transaction: &Transaction, now: Times
     }
 }
 
-/// Whether the minimum of a group is placed.
+/// Whether the minimum of a group is placed, perhaps by binds that are still under way.
 fn is_ready(state: &State, key: &str) -> bool {
+    has_minimum(state, key, Counts::ready)
+}
+
+/// Whether the API shows the minimum of a group as placed.
+fn is_scheduled(state: &State, key: &str) -> bool {
+    has_minimum(state, key, Counts::scheduled)
+}
+
+fn has_minimum(state: &State, key: &str, count: fn(&Counts) -> u32) -> bool {
     let job = state.model.jobs.find(key);
-    job.is_some_and(|job| state.ledger.counts(job).ready() >= state.model.jobs[job].min_member.max(1))
+    job.is_some_and(|job| count(state.ledger.counts(job)) >= state.model.jobs[job].min_member.max(1))
 }
 
 fn count(number: u32) -> i32 {

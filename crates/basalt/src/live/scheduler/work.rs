@@ -20,7 +20,8 @@ impl Loop {
     pub(super) fn cycle(&mut self, frame: &mut Frame<News>) {
         let now = Timestamp::now();
         if self.metrics.ready.get() == 0 {
-            self.short.survey(&self.engine, now);
+            let was_scheduled = |group: &str| self.narrator.was_scheduled(group);
+            self.short.survey(&self.engine, was_scheduled, now);
             self.metrics.ready.set(1);
             tracing::info!("the caches are complete");
         }
@@ -123,7 +124,7 @@ impl Loop {
             return;
         }
         if recheck::stands(&self.engine, &transaction) {
-            let whole_before = self.was_whole(&transaction);
+            let whole_before = self.short.was_whole(&self.engine, &transaction);
             let (binder, sink) = (self.binder.clone(), self.sink.clone());
             frame.spawn(carry_out(binder, transaction, whole_before, sink));
         } else {
@@ -133,17 +134,6 @@ impl Loop {
                 self.engine.bind_failed(&bind.pod, &bind.uid);
             }
         }
-    }
-
-    /// Whether a group ran before this transaction: such a one is not short of what it needs to begin.
-    fn was_whole(&self, transaction: &Transaction) -> bool {
-        let model = &self.engine.state().model;
-        let Some(job) = model.jobs.find(&transaction.pod_group) else {
-            return false;
-        };
-        let ran = |phase: Phase| matches!(phase, Phase::Running | Phase::Unknown);
-        // What the transaction itself announces is not from before.
-        ran(model.jobs[job].seen_phase) || (transaction.phase.is_none() && ran(model.jobs[job].announced))
     }
 
     /// Binds were answered. What certainly did not happen is told to the engine, so that it frees the places that it holds
@@ -234,7 +224,7 @@ impl Loop {
         for (group, uid, members) in verdicts.released {
             self.metrics.short_gang("released");
             let message = format!(
-                "only {} pods of the gang could be bound; they are deleted, and the gang waits as a whole",
+                "the gang did not become whole in time; {} pods of it are deleted, and it waits as a whole",
                 members.len()
             );
             tracing::warn!(group = &*group, "{message}");
