@@ -51,9 +51,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: JobCommand,
     },
-    /// Create and list queues
+    /// Create, show, change, open, close and delete queues
     #[command(
-        after_help = "Examples:\n  vcctl queue create research --weight 4 --parent root\n  vcctl queue list -o wide",
+        after_help = "Examples:\n  vcctl queue create research --weight 4 --parent root\n  vcctl queue tree\n  vcctl queue close research",
         arg_required_else_help = true,
         disable_help_subcommand = true
     )]

@@ -13,10 +13,12 @@ mod queue;
 mod resources;
 mod rest;
 mod session;
+mod tally;
 mod terminal;
+mod wait;
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -24,6 +26,7 @@ use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
 use error::CliError;
 use session::Session;
+use terminal::Look;
 
 /// Runs the command line to its end. The first argument is the program's name, as shown in usage lines.
 ///
@@ -44,9 +47,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let colour = terminal::wants_colour(io::stdout().is_terminal(), |name| std::env::var_os(name));
+    let look = Look::of_stdout();
     let (mut out, mut err) = (io::stdout(), io::stderr());
-    let mut session = Session::new(cli.global, &mut out, &mut err, colour);
+    let mut session = Session::new(cli.global, &mut out, &mut err, look);
     let result = runtime.block_on(execute(cli.command, &mut session));
     let result = result.and_then(|()| session.flush());
     ExitCode::from(report(result, &mut err))
@@ -63,7 +66,7 @@ pub async fn run_with(
 ) -> u8 {
     let result = match Cli::try_parse_from(args) {
         Ok(cli) => {
-            let mut session = Session::new(cli.global, out, err, false).with_client(client);
+            let mut session = Session::new(cli.global, out, err, Look::default()).with_client(client);
             execute(cli.command, &mut session).await.and_then(|()| session.flush())
         }
         Err(usage) => {

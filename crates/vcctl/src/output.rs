@@ -1,12 +1,15 @@
 //! How objects are shown: as a table, or as `-o` says.
 
+pub(crate) mod age;
 pub(crate) mod table;
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
+use table::Table;
 
 use crate::error::CliError;
 use crate::rest::Kind;
+use crate::session::Session;
 use crate::terminal::neutral;
 
 /// `-o` of commands that list.
@@ -33,14 +36,42 @@ pub(crate) enum ObjectFormat {
     Name,
 }
 
-impl From<ObjectFormat> for Format {
-    fn from(format: ObjectFormat) -> Self {
-        match format {
-            ObjectFormat::Json => Self::Json,
-            ObjectFormat::Yaml => Self::Yaml,
-            ObjectFormat::Name => Self::Name,
-        }
+/// What a command made of `asked` objects: one alone as it is, of several a list.
+pub(crate) fn made(kind: Kind, mut made: Vec<Value>, asked: usize, format: ObjectFormat) -> Result<String, CliError> {
+    if format == ObjectFormat::Name {
+        return Ok(to_names(kind, &made));
     }
+    let value = match (asked, made.pop()) {
+        (_, None) => return Ok(String::new()),
+        (1, Some(only)) => only,
+        (_, Some(last)) => {
+            made.push(last);
+            list(made)
+        }
+    };
+    if format == ObjectFormat::Json {
+        to_json(value)
+    } else {
+        to_yaml(value)
+    }
+}
+
+/// Prints objects that were asked for: as a table, or as `-o` says.
+pub(crate) fn print_list(
+    kind: Kind,
+    items: Vec<Value>,
+    format: Option<Format>,
+    table: impl FnOnce(&[Value], bool) -> Table,
+    session: &mut Session<'_>,
+) -> Result<(), CliError> {
+    let shown = match format {
+        Some(Format::Json) => to_json(list(items))?,
+        Some(Format::Yaml) => to_yaml(list(items))?,
+        _ if items.is_empty() => return session.tell("No resources found"),
+        Some(Format::Name) => to_names(kind, &items),
+        wide => table(&items, wide.is_some()).render(session.look.colour),
+    };
+    session.print(&shown)
 }
 
 /// Objects as kubectl prints a list of them.

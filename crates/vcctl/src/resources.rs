@@ -36,6 +36,51 @@ impl Resources {
     }
 }
 
+/// What a flag changes in a resource list: amounts are set, `memory-` takes one away, `none` takes all away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Changes(Option<Map<String, Value>>);
+
+impl std::str::FromStr for Changes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "none" {
+            return Ok(Self(None));
+        }
+        let parts = text.split(',').map(str::trim);
+        let (removed, set): (Vec<&str>, Vec<&str>) = parts.partition(|part| part.ends_with('-') && !part.contains('='));
+        let Resources(mut changes) = set.join(",").parse()?;
+        for name in removed {
+            let name = name.trim_end_matches('-');
+            if name.is_empty() || changes.insert(name.to_owned(), Value::Null).is_some() {
+                return Err(format!("{text:?} names {name:?} twice, or nothing"));
+            }
+        }
+        if changes.is_empty() {
+            return Err(
+                "nothing is given; cpu=64,memory=256Gi sets, memory- takes away, none takes all away".to_owned(),
+            );
+        }
+        Ok(Self(Some(changes)))
+    }
+}
+
+impl Changes {
+    /// As a merge patch of the list.
+    pub(crate) fn patch(self) -> Value {
+        self.0.map_or(Value::Null, Value::Object)
+    }
+}
+
+/// An amount of an object's resource list, if it is there and makes sense.
+pub(crate) fn amount(list: &Value, resource: &str) -> Option<Quantity> {
+    match list.get(resource)? {
+        Value::String(text) => Quantity::parse(text).ok(),
+        Value::Number(number) => Quantity::parse(&number.to_string()).ok(),
+        _ => None,
+    }
+}
+
 /// A resource list of an object on one line: `cpu=4,memory=8Gi`.
 pub(crate) fn show(list: &Value) -> String {
     let Some(list) = list.as_object() else {
@@ -69,8 +114,26 @@ mod tests {
         assert_eq!(show(&list), "cpu=1,memory=512Mi,nvidia.com/gpu=1");
         assert_eq!(show(&json!({"cpu": 4})), "cpu=4");
         assert_eq!(show(&Value::Null), "");
+        assert_eq!(amount(&list, "cpu").map(Quantity::nano), Some(1_000_000_000));
+        assert_eq!(
+            amount(&json!({"cpu": 4}), "cpu").map(|q| q.to_string()).as_deref(),
+            Some("4")
+        );
+        assert_eq!(amount(&json!({"cpu": "x"}), "cpu"), None);
+        assert_eq!(amount(&Value::Null, "cpu"), None);
         for bad in ["cpu", "cpu=", "=1", "cpu=2c", "cpu=1,cpu=2"] {
             assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn changes_are_merge_patches() {
+        let read = |text: &str| text.parse::<Changes>().map(Changes::patch);
+        assert_eq!(read("cpu=2000m").unwrap(), json!({"cpu": "2"}));
+        assert_eq!(read("cpu=2,memory-").unwrap(), json!({"cpu": "2", "memory": null}));
+        assert_eq!(read("none").unwrap(), Value::Null);
+        for bad in ["", ",", "-", "cpu=1,cpu-", "cpu-,cpu-", "cpu=-", "cpu=1-", "none,cpu=1"] {
+            assert!(read(bad).is_err(), "{bad:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Requests to the API server with plain JSON in and out, so that no field is lost on the way.
 
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, ValidationDirective};
 use kube::client::Body;
 use kube::core::{Request, Status};
 use kube::{Client, Error};
@@ -36,9 +36,21 @@ pub(crate) const QUEUE: Kind = Kind {
     plural: "queues",
 };
 
+/// Kubernetes' Event.
+pub(crate) const EVENT: Kind = Kind {
+    group: "",
+    version: "v1",
+    title: "Event",
+    singular: "event",
+    plural: "events",
+};
+
 impl Kind {
     pub(crate) fn api_version(self) -> String {
-        format!("{}/{}", self.group, self.version)
+        match self.group {
+            "" => self.version.to_owned(),
+            group => format!("{group}/{}", self.version),
+        }
     }
 
     /// As `-o name` prints it: `job.batch.volcano.sh`.
@@ -47,13 +59,9 @@ impl Kind {
     }
 
     fn path(self, namespace: Option<&str>) -> String {
-        let Self {
-            group, version, plural, ..
-        } = self;
-        match namespace {
-            Some(namespace) => format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}"),
-            None => format!("/apis/{group}/{version}/{plural}"),
-        }
+        let base = if self.group.is_empty() { "/api" } else { "/apis" };
+        let within = namespace.map_or_else(String::new, |namespace| format!("/namespaces/{namespace}"));
+        format!("{base}/{}{within}/{}", self.api_version(), self.plural)
     }
 }
 
@@ -115,6 +123,42 @@ impl Rest {
                 .map_err(Error::BuildRequest),
         )
         .await
+    }
+
+    pub(crate) async fn get(&self, kind: Kind, namespace: Option<&str>, name: &str) -> Result<Reply, CliError> {
+        let subject = Subject {
+            verb: "get",
+            kind,
+            namespace,
+            name: Some(name),
+        };
+        let request = Request::new(kind.path(namespace)).get(name, &GetParams::default());
+        self.send(&subject, request.map_err(Error::BuildRequest)).await
+    }
+
+    /// A merge patch: only the fields that are given change.
+    pub(crate) async fn patch(
+        &self,
+        verb: &'static str,
+        kind: Kind,
+        namespace: Option<&str>,
+        name: &str,
+        change: &Value,
+    ) -> Result<Reply, CliError> {
+        let subject = Subject {
+            verb,
+            kind,
+            namespace,
+            name: Some(name),
+        };
+        let params = PatchParams {
+            field_manager: Some("vcctl".to_owned()),
+            // A server whose definitions lack a field must say so, not drop it in silence.
+            field_validation: Some(ValidationDirective::Strict),
+            ..PatchParams::default()
+        };
+        let request = Request::new(kind.path(namespace)).patch(name, &params, &Patch::Merge(change));
+        self.send(&subject, request.map_err(Error::BuildRequest)).await
     }
 
     pub(crate) async fn create(&self, kind: Kind, namespace: Option<&str>, object: &Value) -> Result<Reply, CliError> {

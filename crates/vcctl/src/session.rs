@@ -9,7 +9,7 @@ use crate::cli::Global;
 use crate::connect::connect;
 use crate::error::CliError;
 use crate::rest::{Kind, Reply, Rest};
-use crate::terminal::neutral;
+use crate::terminal::{Look, neutral};
 
 /// Flags, streams and, once it is needed, the connection.
 pub(crate) struct Session<'a> {
@@ -17,8 +17,8 @@ pub(crate) struct Session<'a> {
     out: &'a mut (dyn Write + Send),
     err: &'a mut (dyn Write + Send),
     rest: Option<Rest>,
-    /// Whether tables are coloured.
-    pub(crate) colour: bool,
+    /// What stdout can show.
+    pub(crate) look: Look,
 }
 
 impl<'a> Session<'a> {
@@ -26,14 +26,14 @@ impl<'a> Session<'a> {
         global: Global,
         out: &'a mut (dyn Write + Send),
         err: &'a mut (dyn Write + Send),
-        colour: bool,
+        look: Look,
     ) -> Self {
         Self {
             global,
             out,
             err,
             rest: None,
-            colour,
+            look,
         }
     }
 
@@ -103,6 +103,24 @@ impl<'a> Session<'a> {
             item.entry("kind").or_insert_with(|| kind.title.into());
         }
         Ok(items)
+    }
+
+    pub(crate) async fn get(&mut self, kind: Kind, namespace: Option<&str>, name: &str) -> Result<Value, CliError> {
+        let reply = self.rest().await?.get(kind, namespace, name).await?;
+        self.heed(reply)
+    }
+
+    /// Changes the given fields and no others. `verb` is the word for it in an error.
+    pub(crate) async fn patch(
+        &mut self,
+        verb: &'static str,
+        kind: Kind,
+        namespace: Option<&str>,
+        name: &str,
+        change: &Value,
+    ) -> Result<Value, CliError> {
+        let reply = self.rest().await?.patch(verb, kind, namespace, name, change).await?;
+        self.heed(reply)
     }
 
     pub(crate) async fn create(

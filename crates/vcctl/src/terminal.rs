@@ -2,9 +2,43 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::io::{self, IsTerminal};
+
+/// Columns of a line where nobody looks on: in a pipe or a file.
+const PIPE_WIDTH: usize = 100;
+
+/// What the reader's side of stdout can show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// Whether tables are coloured.
+    pub(crate) colour: bool,
+    /// Columns of a line.
+    pub(crate) width: usize,
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Self {
+            colour: false,
+            width: PIPE_WIDTH,
+        }
+    }
+}
+
+impl Look {
+    /// As stdout is now.
+    pub(crate) fn of_stdout() -> Self {
+        let terminal = io::stdout().is_terminal();
+        let size = terminal_size::terminal_size_of(io::stdout()).filter(|_| terminal);
+        Self {
+            colour: wants_colour(terminal, |name| std::env::var_os(name)),
+            width: size.map_or(PIPE_WIDTH, |(width, _)| usize::from(width.0)),
+        }
+    }
+}
 
 /// Whether to colour: only on a terminal that can, and not with `NO_COLOR`.
-pub(crate) fn wants_colour(terminal: bool, env: impl Fn(&str) -> Option<OsString>) -> bool {
+fn wants_colour(terminal: bool, env: impl Fn(&str) -> Option<OsString>) -> bool {
     let forbidden = env("NO_COLOR").is_some_and(|v| !v.is_empty());
     let dumb = env("TERM").is_none_or(|v| v == "dumb");
     terminal && !forbidden && !dumb

@@ -189,3 +189,193 @@ async fn refusals_and_wrong_usage_are_told_apart() {
     world.bad(2, &["nonsense"]).await;
     assert!(world.good(&["job", "run", "--help"]).await.contains("Examples:"));
 }
+
+/// The server's refusals are tested elsewhere; here only what the words of the command line do.
+async fn tree() -> World {
+    let world = World::new().await;
+    for line in [
+        "queue create root",
+        "queue create default",
+        "queue create ml -w 2 --deserved cpu=8,memory=8Gi --capability cpu=16",
+        "queue create vision --parent ml --deserved cpu=4",
+        "queue create nlp --parent ml",
+    ] {
+        world.say(line).await;
+    }
+    world
+}
+
+impl World {
+    /// A good line, written as in a shell.
+    async fn say(&self, line: &str) -> String {
+        self.good(&line.split(' ').collect::<Vec<_>>()).await
+    }
+
+    async fn queue(&self, name: &str) -> Value {
+        serde_json::from_str(&self.good(&["queue", "get", name, "-o", "json"]).await).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn queues_are_changed_by_patches() {
+    let world = tree().await;
+    assert_eq!(
+        world
+            .say("queue update ml --weight 5 --capability cpu=20,nvidia.com/gpu=1 --deserved memory-")
+            .await,
+        "update queue ml successfully\n"
+    );
+    let spec = world.queue("ml").await["spec"].take();
+    assert_eq!((&spec["weight"], &spec["state"]), (&json!(5), &json!("Open")));
+    assert_eq!(spec["capability"], json!({"cpu": "20", "nvidia.com/gpu": "1"}));
+    assert_eq!(spec["deserved"], json!({"cpu": "8"}));
+    world
+        .say("queue update -n ml --capability none --state closed -o name")
+        .await;
+    let spec = world.queue("ml").await["spec"].take();
+    assert_eq!((&spec["capability"], &spec["state"]), (&Value::Null, &json!("Closed")));
+    assert_eq!(
+        world.say("queue operate -a update -n ml -w 9").await,
+        "update queue ml successfully\n"
+    );
+    assert_eq!(
+        world.say("queue operate --action open --name ml").await,
+        "open queue ml successfully\n"
+    );
+    let spec = world.queue("ml").await["spec"].take();
+    assert_eq!((&spec["weight"], &spec["state"]), (&json!(9), &json!("Open")));
+    for line in [
+        &["queue", "update", "ml"][..],
+        &["queue", "operate", "-a", "update", "-n", "ml"],
+    ] {
+        let err = world.bad(2, line).await;
+        assert!(err.starts_with("error: ") && err.contains("hint: --help"), "{err}");
+    }
+    let err = world.bad(1, &["queue", "update", "nobody", "-w", "2"]).await;
+    assert_eq!(
+        err,
+        "error: queue nobody not found\nhint: `vcctl queue list` shows what there is\n"
+    );
+}
+
+#[tokio::test]
+async fn several_queues_are_opened_and_closed_and_all_are_tried() {
+    let world = tree().await;
+    let (code, out, err) = world.run(&["queue", "close", "vision", "nobody", "nlp"]).await;
+    assert_eq!(
+        (code, out.as_str()),
+        (1, "close queue vision successfully\nclose queue nlp successfully\n")
+    );
+    assert!(
+        err.starts_with("error: queue nobody not found\n") && err.ends_with("error: 1 of 3 failed\n"),
+        "{err}"
+    );
+    assert_eq!(world.queue("nlp").await["spec"]["state"], "Closed");
+    let list: Value = serde_json::from_str(&world.say("queue open vision nlp -o json").await).unwrap();
+    assert_eq!(
+        (&list["kind"], &list["items"][1]["spec"]["state"]),
+        (&json!("List"), &json!("Open"))
+    );
+    world.say("queue operate -a close -n ml").await;
+    let (code, out, err) = world.run(&["queue", "open", "--name", "nlp"]).await;
+    assert_eq!((code, out.as_str()), (0, "open queue nlp successfully\n"));
+    assert_eq!(
+        err,
+        "Warning: queue nlp stays closed while ml above it is: `vcctl queue open ml`\n"
+    );
+    let (code, out, err) = world.run(&["queue", "delete", "default", "nobody"]).await;
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(err.ends_with("error: 2 of 2 failed\n"), "{err}");
+    world.bad(2, &["queue", "open"]).await;
+    world.bad(2, &["queue", "delete", "a/status"]).await;
+    world.bad(2, &["queue", "operate", "-a", "stop", "-n", "ml"]).await;
+}
+
+#[tokio::test]
+async fn queues_are_viewed_with_their_children_and_events() {
+    let world = tree().await;
+    let event = json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "ml.1", "namespace": "default"}, "type": "Normal",
+        "involvedObject": {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": "ml"},
+        "reason": "Opened", "message": "takes new jobs", "lastTimestamp": "2026-11-15T10:00:00Z",
+    });
+    let event: k8s_openapi::api::core::v1::Event = serde_json::from_value(event).unwrap();
+    let events: Api<k8s_openapi::api::core::v1::Event> = Api::namespaced(world.client.clone(), "default");
+    events.create(&PostParams::default(), &event).await.expect("an event");
+    let text = world.say("queue describe ml").await;
+    for part in [
+        "Children:     nlp, vision",
+        "takes new jobs",
+        "Wanted state: Open",
+        "Weight:       2",
+        "cpu ",
+    ] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    for word in ["view", "get"] {
+        assert_eq!(
+            world.good(&["queue", word, "-n", "ml"]).await.lines().next(),
+            Some("Name:         ml")
+        );
+    }
+    assert!(world.say("queue view ml -o wide").await.starts_with("Name   Weight"));
+    assert!(world.say("queue view ml -o yaml").await.contains("\nkind: Queue\n"));
+    assert_eq!(
+        world.say("queue view ml -o name").await,
+        "queue.scheduling.volcano.sh/ml\n"
+    );
+    world.bad(1, &["queue", "view", "nobody"]).await;
+    world.bad(2, &["queue", "view"]).await;
+}
+
+#[tokio::test]
+async fn the_tree_is_shown() {
+    let world = tree().await;
+    let drawn = world.say("queue tree").await;
+    let names: Vec<&str> = drawn
+        .lines()
+        .map(|line| line.get(..13).unwrap_or(line).trim_end())
+        .collect();
+    assert_eq!(
+        names,
+        ["Name", "root", "  default", "  ml", "    nlp", "    vision"],
+        "{drawn}"
+    );
+    assert!(drawn.lines().skip(1).all(|line| line.chars().count() == 100), "{drawn}");
+    let data: Value = serde_json::from_str(&world.say("queue tree ml -o json").await).unwrap();
+    assert_eq!(data["queues"][0]["children"], json!(["nlp", "vision"]));
+    assert_eq!(data["queues"][2]["deserved"], json!({"cpu": "4"}));
+    assert_eq!(data["queues"].as_array().map(Vec::len), Some(3));
+    assert_eq!(
+        world.say("queue tree --name vision -o name").await,
+        "queue.scheduling.volcano.sh/vision\n"
+    );
+    let (code, _, err) = world.run(&["queue", "tree", "-r", "moons"]).await;
+    assert_eq!((code, err.as_str()), (0, "Warning: no queue has any moons\n"));
+    world.bad(1, &["queue", "tree", "nobody"]).await;
+    let children = world.say("queue children ml -o name").await;
+    assert_eq!(
+        children,
+        "queue.scheduling.volcano.sh/nlp\nqueue.scheduling.volcano.sh/vision\n"
+    );
+    assert_eq!(
+        world.run(&["queue", "children", "-n", "nlp"]).await,
+        (0, String::new(), "No resources found\n".to_owned())
+    );
+    world.bad(1, &["queue", "children", "nobody"]).await;
+}
+
+#[tokio::test]
+async fn completion_and_version_need_no_server() {
+    let world = World::new().await;
+    for shell in ["bash", "zsh", "fish"] {
+        let script = world.good(&["completion", shell]).await;
+        assert!(script.contains("children") && script.contains("vcctl"), "{shell}");
+    }
+    assert!(
+        world
+            .good(&["version"])
+            .await
+            .contains("scheduling.volcano.sh/v1beta1 Queue")
+    );
+}

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::cli::Namespace;
 use crate::error::CliError;
+use crate::output::age::age;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Format, number, text};
 use crate::rest::JOB;
@@ -48,14 +49,9 @@ pub(crate) async fn execute(args: ListArgs, session: &mut Session<'_>) -> Result
     let mut jobs = session.list(JOB, namespace.as_deref(), &params).await?;
     jobs.retain(|job| args.matches(job));
     jobs.sort_by(|a, b| place(a).cmp(&place(b)));
-    let shown = match args.output {
-        Some(Format::Json) => output::to_json(output::list(jobs))?,
-        Some(Format::Yaml) => output::to_yaml(output::list(jobs))?,
-        _ if jobs.is_empty() => return session.tell("No resources found"),
-        Some(Format::Name) => output::to_names(JOB, &jobs),
-        wide => table(&jobs, args.all_namespaces, wide.is_some(), jiff::Timestamp::now()).render(session.colour),
-    };
-    session.print(&shown)
+    let (namespaces, now) = (args.all_namespaces, jiff::Timestamp::now());
+    let table = |jobs: &[Value], wide| table(jobs, namespaces, wide, now);
+    output::print_list(JOB, jobs, args.output, table, session)
 }
 
 /// A name never has these characters, so Volcano's meaning (part of a name) and everyone else's (labels) can share a flag.
@@ -161,23 +157,6 @@ fn colour(phase: &str) -> Option<Colour> {
     }
 }
 
-/// How long ago, in two units at most: `45s`, `12m`, `3h20m`, `2d4h`.
-fn age(created: &str, now: jiff::Timestamp) -> String {
-    let Ok(created) = created.parse::<jiff::Timestamp>() else {
-        return String::new();
-    };
-    let seconds = now.as_second().saturating_sub(created.as_second()).max(0);
-    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
-    match (days, hours, minutes) {
-        (0, 0, 0..2) => format!("{seconds}s"),
-        (0, 0, _) => format!("{minutes}m"),
-        (0, 0..10, _) => format!("{hours}h{}m", minutes % 60),
-        (0, ..) => format!("{hours}h"),
-        (1..10, ..) => format!("{days}d{}h", hours % 24),
-        _ => format!("{days}d"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,25 +187,6 @@ mod tests {
         insta::assert_snapshot!("wide", table(&sample(), true, true, now()).render(false));
         let coloured = table(&sample(), false, false, now()).render(true);
         assert!(coloured.contains("\u{1b}[32mRunning\u{1b}[0m") && coloured.contains("\u{1b}[31mFailed\u{1b}[0m"));
-    }
-
-    #[test]
-    fn ages_have_two_units_at_most() {
-        for (seconds, shown) in [
-            (0, "0s"),
-            (119, "119s"),
-            (120, "2m"),
-            (3_599, "59m"),
-            (3_600, "1h0m"),
-            (12_000, "3h20m"),
-            (80_000, "22h"),
-            (86_400 * 2 + 4 * 3_600, "2d4h"),
-            (86_400 * 40, "40d"),
-        ] {
-            let created = jiff::Timestamp::from_second(now().as_second() - seconds).unwrap();
-            assert_eq!(age(&created.to_string(), now()), shown);
-        }
-        assert_eq!(age("2030-01-01T00:00:00Z", now()), "0s");
     }
 
     #[test]

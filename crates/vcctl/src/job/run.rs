@@ -13,6 +13,7 @@ use crate::output::{self, ObjectFormat, text};
 use crate::resources::Resources;
 use crate::rest::JOB;
 use crate::session::Session;
+use crate::tally::Tally;
 use crate::terminal::neutral;
 
 #[derive(Debug, Args)]
@@ -73,28 +74,22 @@ pub(crate) async fn execute(args: RunArgs, session: &mut Session<'_>) -> Result<
         None => vec![from_flags(args)?],
     };
     let all = jobs.len();
+    let mut tally = Tally::of(all);
     let mut made = Vec::new();
-    let mut last = None;
     for job in jobs {
-        match create(job, session).await {
-            Ok(job) if output.is_none() => {
-                session.print(&success(&job))?;
-                made.push(job);
-            }
-            Ok(job) => made.push(job),
-            Err(error) if all == 1 => return Err(error),
-            Err(error) => {
-                session.tell_error(&error)?;
-                last = Some(error);
-            }
+        let outcome = create(job, session).await;
+        let Some(job) = tally.take(outcome, session)? else {
+            continue;
+        };
+        if output.is_none() {
+            session.print(&success(&job))?;
         }
+        made.push(job);
     }
-    let failed = all - made.len();
-    show(made, all, output, session)?;
-    match last {
-        None => Ok(()),
-        Some(_) => Err(CliError::Several { failed, all }),
+    if let Some(format) = output {
+        session.print(&output::made(JOB, made, all, format)?)?;
     }
+    tally.end()
 }
 
 async fn create(mut job: Value, session: &mut Session<'_>) -> Result<Value, CliError> {
@@ -111,32 +106,6 @@ fn success(job: &Value) -> String {
     );
     let queue = neutral(text(job, "/spec/queue"));
     format!("run job {name} successfully in queue {queue}; `vcctl job list -n {namespace}` shows how it goes\n")
-}
-
-fn show(
-    mut made: Vec<Value>,
-    all: usize,
-    output: Option<ObjectFormat>,
-    session: &mut Session<'_>,
-) -> Result<(), CliError> {
-    let Some(format) = output else { return Ok(()) };
-    if format == ObjectFormat::Name {
-        return session.print(&output::to_names(JOB, &made));
-    }
-    let value = match (all, made.pop()) {
-        (_, None) => return Ok(()),
-        (1, Some(only)) => only,
-        (_, Some(last)) => {
-            made.push(last);
-            output::list(made)
-        }
-    };
-    let text = if format == ObjectFormat::Json {
-        output::to_json(value)?
-    } else {
-        output::to_yaml(value)?
-    };
-    session.print(&text)
 }
 
 fn from_flags(args: RunArgs) -> Result<Value, CliError> {

@@ -47,16 +47,20 @@ impl From<i64> for Cell {
 /// A header and rows of as many cells.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
-    header: Vec<&'static str>,
+    header: Vec<Cell>,
     rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
-    pub(crate) fn new(header: Vec<&'static str>) -> Self {
+    pub(crate) fn new<T: ToString>(header: impl IntoIterator<Item = T>) -> Self {
         Self {
-            header,
+            header: header.into_iter().map(Cell::new).collect(),
             rows: Vec::new(),
         }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
     pub(crate) fn row(&mut self, cells: Vec<Cell>) {
@@ -64,18 +68,39 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The table as text, each line ended.
-    pub(crate) fn render(&self, colour: bool) -> String {
-        let header: Vec<Cell> = self.header.iter().map(Cell::new).collect();
-        let lines = || std::iter::once(&header).chain(&self.rows);
+    fn lines(&self) -> impl Iterator<Item = &Vec<Cell>> {
+        std::iter::once(&self.header).chain(&self.rows)
+    }
+
+    fn column_widths(&self) -> Vec<usize> {
         let mut widths = vec![0; self.header.len()];
-        for line in lines() {
+        for line in self.lines() {
             for (width, cell) in widths.iter_mut().zip(line) {
                 *width = cell.width().max(*width);
             }
         }
+        widths
+    }
+
+    /// Columns that are left of a line of `width` for one more column.
+    pub(crate) fn room(&self, width: usize) -> usize {
+        let taken: usize = self.column_widths().iter().map(|column| column + GAP).sum();
+        width.saturating_sub(taken)
+    }
+
+    /// Adds a column at the right.
+    pub(crate) fn column(&mut self, title: &str, cells: impl IntoIterator<Item = Cell>) {
+        self.header.push(Cell::new(title));
+        for (row, cell) in self.rows.iter_mut().zip(cells) {
+            row.push(cell);
+        }
+    }
+
+    /// The table as text, each line ended.
+    pub(crate) fn render(&self, colour: bool) -> String {
+        let widths = self.column_widths();
         let mut text = String::new();
-        for line in lines() {
+        for line in self.lines() {
             for (column, (cell, width)) in line.iter().zip(&widths).enumerate() {
                 match cell.colour.filter(|_| colour) {
                     Some(paint) => text.push_str(&paint.paint(&cell.text)),

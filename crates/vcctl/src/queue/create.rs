@@ -1,107 +1,53 @@
 //! `vcctl queue create`
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 
+use super::name::Name;
+use super::spec::{SpecArgs, State};
 use crate::error::CliError;
-use crate::output::{self, ObjectFormat};
-use crate::resources::Resources;
+use crate::output::ObjectFormat;
 use crate::rest::QUEUE;
 use crate::session::Session;
-use crate::terminal::neutral;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  vcctl queue create --name myqueue --weight 10\n  vcctl queue create vision --parent ml --deserved cpu=64,nvidia.com/gpu=8 --capability cpu=128"
+    after_help = "A new queue has the weight 1, is Open and stands below root, unless told otherwise.\n\nExamples:\n  vcctl queue create --name myqueue --weight 10\n  vcctl queue create vision --parent ml --deserved cpu=64,nvidia.com/gpu=8 --capability cpu=128\n  vcctl queue create later --state Closed"
 )]
 pub(crate) struct CreateArgs {
-    /// Name of the queue
-    #[arg(value_name = "NAME", required_unless_present = "name_flag")]
-    name: Option<String>,
-    /// Name of the queue
-    #[arg(long = "name", short = 'n', value_name = "NAME", conflicts_with = "name")]
-    name_flag: Option<String>,
-    /// Share of the queue among its siblings
-    #[arg(long, short = 'w', default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..=65_535))]
-    weight: i32,
-    /// Whether it takes new jobs
-    #[arg(long, short = 'S', value_enum, ignore_case = true, default_value_t = State::Open)]
-    state: State,
-    /// The queue above it [default: root]
-    #[arg(long, value_name = "QUEUE")]
-    parent: Option<String>,
-    /// Upper limit, for example cpu=64,memory=256Gi
-    #[arg(long, default_value = "", hide_default_value = true)]
-    capability: Resources,
-    /// What it is entitled to; others may borrow it and must give it back
-    #[arg(long, default_value = "", hide_default_value = true)]
-    deserved: Resources,
-    /// What is kept free for it
-    #[arg(long, default_value = "", hide_default_value = true)]
-    guarantee: Resources,
-    /// Whether other queues may reclaim from it
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true, value_name = "true|false")]
-    reclaimable: Option<bool>,
-    /// Order among queues: higher first
-    #[arg(long, value_parser = clap::value_parser!(i32).range(0..))]
-    priority: Option<i32>,
+    #[command(flatten)]
+    name: Name,
+    #[command(flatten)]
+    spec: SpecArgs,
     /// How to show what was made
     #[arg(long, short = 'o', value_enum)]
     output: Option<ObjectFormat>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum State {
-    /// Takes new jobs
-    #[value(name = "Open")]
-    Open,
-    /// Takes none
-    #[value(name = "Closed")]
-    Closed,
-}
-
 pub(crate) async fn execute(args: CreateArgs, session: &mut Session<'_>) -> Result<(), CliError> {
     let format = args.output;
-    let queue = args.queue()?;
-    let made = session.create(QUEUE, None, &queue).await?;
-    let shown = match format {
-        Some(ObjectFormat::Json) => output::to_json(made)?,
-        Some(ObjectFormat::Yaml) => output::to_yaml(made)?,
-        Some(ObjectFormat::Name) => output::to_names(QUEUE, &[made]),
-        None => format!(
-            "create queue {} successfully\n",
-            neutral(output::text(&made, "/metadata/name"))
-        ),
-    };
-    session.print(&shown)
+    let made = session.create(QUEUE, None, &args.queue()).await?;
+    super::show_done("create", made, format, session)
 }
 
 impl CreateArgs {
-    fn queue(self) -> Result<Value, CliError> {
-        let name = self.name.or(self.name_flag).unwrap_or_default();
-        if name.is_empty() {
-            return Err(CliError::Usage("the name must not be empty".to_owned()));
-        }
-        let state = if self.state == State::Open { "Open" } else { "Closed" };
-        let mut spec = json!({"weight": self.weight, "state": state});
-        let fields = [
-            ("parent", self.parent.map(Value::from)),
-            ("capability", self.capability.json()),
-            ("deserved", self.deserved.json()),
-            (
-                "guarantee",
-                self.guarantee.json().map(|resource| json!({"resource": resource})),
-            ),
-            ("reclaimable", self.reclaimable.map(Value::from)),
-            ("priority", self.priority.map(Value::from)),
-        ];
-        for (field, value) in fields {
-            if let Some(value) = value {
-                spec[field] = value;
-            }
-        }
-        Ok(json!({"apiVersion": QUEUE.api_version(), "kind": QUEUE.title, "metadata": {"name": name}, "spec": spec}))
+    /// A patch of nothing: what it would take away is simply not there.
+    fn queue(self) -> Value {
+        let mut spec = self.spec;
+        spec.weight.get_or_insert(1);
+        spec.state.get_or_insert(State::Open);
+        let mut spec = Value::Object(spec.patch());
+        remove_nulls(&mut spec);
+        let name = self.name.take();
+        json!({"apiVersion": QUEUE.api_version(), "kind": QUEUE.title, "metadata": {"name": name}, "spec": spec})
     }
+}
+
+/// Takes away nulls, and lists that are empty without them.
+fn remove_nulls(value: &mut Value) {
+    let Value::Object(fields) = value else { return };
+    fields.values_mut().for_each(remove_nulls);
+    fields.retain(|_, field| !field.is_null() && field.as_object().is_none_or(|inner| !inner.is_empty()));
 }
 
 #[cfg(test)]
@@ -120,7 +66,7 @@ mod tests {
         else {
             panic!("another command")
         };
-        args.queue().map(|mut q| q["spec"].take()).map_err(|e| e.to_string())
+        Ok(args.queue()["spec"].take())
     }
 
     #[test]
@@ -133,29 +79,16 @@ mod tests {
             parse(&["myqueue", "-S", "closed"]).unwrap(),
             json!({"weight": 1, "state": "Closed"})
         );
-        let all = [
-            "-n",
-            "q",
-            "-w",
-            "2",
-            "--parent",
-            "ml",
-            "--capability",
-            "cpu=8",
-            "--deserved",
-            "cpu=4",
-            "--guarantee",
-            "cpu=1",
-            "--reclaimable=false",
-            "--priority",
-            "3",
-        ];
+        let all = "-n q -w 2 --parent ml --capability cpu=8 --deserved cpu=4 --guarantee cpu=1 --reclaimable=false --priority 3";
+        let all: Vec<&str> = all.split(' ').collect();
         let expected = json!({
             "weight": 2, "state": "Open", "parent": "ml", "capability": {"cpu": "8"}, "deserved": {"cpu": "4"},
             "guarantee": {"resource": {"cpu": "1"}}, "reclaimable": false, "priority": 3,
         });
         assert_eq!(parse(&all).unwrap(), expected);
         assert_eq!(parse(&["q", "--reclaimable"]).unwrap()["reclaimable"], true);
+        let nothing = ["q", "--capability", "none", "--deserved", "cpu-", "--guarantee", "none"];
+        assert_eq!(parse(&nothing).unwrap(), json!({"weight": 1, "state": "Open"}));
     }
 
     #[test]
@@ -169,6 +102,7 @@ mod tests {
             &["a", "-S", "Closing"],
             &["a", "--deserved", "cpu"],
             &["a", "--priority", "-1"],
+            &["a/b"],
         ] {
             assert!(parse(flags).is_err(), "{flags:?}");
         }

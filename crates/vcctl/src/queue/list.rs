@@ -1,16 +1,17 @@
-//! `vcctl queue list`
+//! `vcctl queue list` and `children`
 
 use clap::Args;
-use kube::api::ListParams;
 use serde_json::Value;
 
+use super::name::Name;
+use super::{above, all, deserved, name, state_colour};
 use crate::error::CliError;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Format, number, text};
 use crate::resources;
 use crate::rest::QUEUE;
 use crate::session::Session;
-use crate::terminal::Colour;
+use crate::terminal::neutral;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  vcctl queue list\n  vcctl queue list -o wide\n  vcctl queue list -o json")]
@@ -21,16 +22,38 @@ pub(crate) struct ListArgs {
 }
 
 pub(crate) async fn execute(args: ListArgs, session: &mut Session<'_>) -> Result<(), CliError> {
-    let mut queues = session.list(QUEUE, None, &ListParams::default()).await?;
-    queues.sort_by(|a, b| text(a, "/metadata/name").cmp(text(b, "/metadata/name")));
-    let shown = match args.output {
-        Some(Format::Json) => output::to_json(output::list(queues))?,
-        Some(Format::Yaml) => output::to_yaml(output::list(queues))?,
-        _ if queues.is_empty() => return session.tell("No resources found"),
-        Some(Format::Name) => output::to_names(QUEUE, &queues),
-        wide => table(&queues, wide.is_some()).render(session.colour),
-    };
-    session.print(&shown)
+    let queues = all(session).await?;
+    output::print_list(QUEUE, queues, args.output, table, session)
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  vcctl queue children root\n  vcctl queue children ml -o name")]
+pub(crate) struct ChildrenArgs {
+    #[command(flatten)]
+    name: Name,
+    /// How to show them
+    #[arg(long, short = 'o', value_enum)]
+    output: Option<Format>,
+}
+
+pub(crate) async fn children(args: ChildrenArgs, session: &mut Session<'_>) -> Result<(), CliError> {
+    let parent = args.name.take();
+    let mut queues = all(session).await?;
+    let exists = queues.iter().any(|queue| name(queue) == parent);
+    queues.retain(|queue| above(queue) == Some(parent.as_str()));
+    if !exists && queues.is_empty() {
+        return Err(CliError::NotFound {
+            kind: QUEUE.singular,
+            name: parent,
+        });
+    }
+    if !exists {
+        session.tell(&format!(
+            "Warning: queue {} does not exist, and these name it as their parent",
+            neutral(&parent)
+        ))?;
+    }
+    output::print_list(QUEUE, queues, args.output, table, session)
 }
 
 /// The counters of `status`, in the order of their columns.
@@ -43,7 +66,15 @@ const AFTER_PARENT: [&str; 5] = [
     "/status/aborted",
 ];
 
-fn table(queues: &[Value], wide: bool) -> Table {
+/// The sum of all counters.
+pub(super) fn total(queue: &Value) -> i64 {
+    let counters = BEFORE_STATE.iter().chain(&AFTER_PARENT);
+    counters
+        .map(|pointer| number(queue, pointer))
+        .fold(0, i64::saturating_add)
+}
+
+pub(super) fn table(queues: &[Value], wide: bool) -> Table {
     let mut header = vec![
         "Name",
         "Weight",
@@ -69,44 +100,24 @@ fn table(queues: &[Value], wide: bool) -> Table {
 }
 
 fn row(queue: &Value, wide: bool) -> Vec<Cell> {
-    let counter = |pointer: &&str| number(queue, pointer);
-    let total = BEFORE_STATE
-        .iter()
-        .chain(&AFTER_PARENT)
-        .map(counter)
-        .fold(0, i64::saturating_add);
     let state = text(queue, "/status/state");
     let mut cells: Vec<Cell> = vec![
-        text(queue, "/metadata/name").into(),
+        name(queue).into(),
         number(queue, "/spec/weight").into(),
-        total.into(),
+        total(queue).into(),
     ];
     cells.extend(BEFORE_STATE.iter().map(|p| Cell::from(number(queue, p))));
-    cells.push(Cell::from(state).coloured(colour(state)));
+    cells.push(Cell::from(state).coloured(state_colour(state)));
     cells.push(text(queue, "/spec/parent").into());
     cells.extend(AFTER_PARENT.iter().map(|p| Cell::from(number(queue, p))));
     if wide {
-        // What the scheduler grants now; before it has said so, what was asked for.
-        let deserved = [&queue["status"]["deserved"], &queue["spec"]["deserved"]]
-            .into_iter()
-            .find(|d| d.is_object());
         cells.extend([
             Cell::new(resources::show(&queue["status"]["allocated"])),
-            Cell::new(deserved.map(resources::show).unwrap_or_default()),
+            Cell::new(resources::show(deserved(queue))),
             Cell::new(resources::show(&queue["spec"]["capability"])),
         ]);
     }
     cells
-}
-
-fn colour(state: &str) -> Option<Colour> {
-    match state {
-        "Open" => Some(Colour::Green),
-        "Closing" => Some(Colour::Yellow),
-        "Closed" => Some(Colour::Grey),
-        "" => None,
-        _ => Some(Colour::Red),
-    }
 }
 
 #[cfg(test)]

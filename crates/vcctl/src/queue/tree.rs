@@ -1,0 +1,96 @@
+//! `vcctl queue tree`
+
+mod bars;
+mod forest;
+
+use clap::Args;
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use super::name::MaybeName;
+use super::{all, deserved, name};
+use crate::error::CliError;
+use crate::output::{self, number, text};
+use crate::rest::QUEUE;
+use crate::session::Session;
+use crate::terminal::neutral;
+use forest::{Branch, Forest};
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Bars, all to one scale:  = allocated   + allocated beyond deserved   - deserved and unused   . room up to capability\n\nExamples:\n  vcctl queue tree\n  vcctl queue tree ml --resource nvidia.com/gpu\n  vcctl queue tree -o json"
+)]
+pub(crate) struct TreeArgs {
+    #[command(flatten)]
+    name: MaybeName,
+    /// The resource that the bars show
+    #[arg(long, short = 'r', default_value = "cpu", value_name = "NAME")]
+    resource: String,
+    /// How to show it
+    #[arg(long, short = 'o', value_enum)]
+    output: Option<TreeFormat>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TreeFormat {
+    /// One entry a queue in the order of the tree, as JSON
+    Json,
+    /// One entry a queue in the order of the tree, as YAML
+    Yaml,
+    /// All resources instead of bars
+    Wide,
+    /// Kind and name only, in the order of the tree
+    Name,
+}
+
+pub(crate) async fn execute(args: TreeArgs, session: &mut Session<'_>) -> Result<(), CliError> {
+    let queues = all(session).await?;
+    let forest = Forest::of(&queues);
+    let branches = match args.name.take() {
+        None => forest.whole(),
+        Some(top) => forest.below(&top).ok_or(CliError::NotFound {
+            kind: QUEUE.singular,
+            name: top,
+        })?,
+    };
+    let shown = match args.output {
+        Some(TreeFormat::Json) => output::to_json(data(&branches))?,
+        Some(TreeFormat::Yaml) => output::to_yaml(data(&branches))?,
+        _ if branches.is_empty() => return session.tell("No resources found"),
+        Some(TreeFormat::Name) => {
+            let queues: Vec<Value> = branches.iter().map(|branch| branch.queue.clone()).collect();
+            output::to_names(QUEUE, &queues)
+        }
+        Some(TreeFormat::Wide) => bars::wide(&branches).render(session.look.colour),
+        None => {
+            if !bars::is_known(&branches, &args.resource) {
+                session.tell(&format!("Warning: no queue has any {}", neutral(&args.resource)))?;
+            }
+            bars::table(&branches, &args.resource, session.look.width).render(session.look.colour)
+        }
+    };
+    session.print(&shown)
+}
+
+/// The tree as data: a flat list in the order of the lines, so that no depth can break a reader.
+fn data(branches: &[Branch<'_>]) -> Value {
+    let entry = |branch: &Branch<'_>| {
+        let queue = branch.queue;
+        let list = |value: &Value| if value.is_object() { value.clone() } else { json!({}) };
+        json!({
+            "name": name(queue),
+            "depth": branch.depth,
+            "parent": text(queue, "/spec/parent"),
+            "children": branch.children,
+            "problem": branch.problem.as_ref().map(|problem| json!({"code": problem.code(), "message": problem.to_string()})),
+            "state": text(queue, "/status/state"),
+            "weight": number(queue, "/spec/weight"),
+            "share": text(queue, "/status/share"),
+            "allocated": list(&queue["status"]["allocated"]),
+            "deserved": list(deserved(queue)),
+            "guarantee": list(&queue["spec"]["guarantee"]["resource"]),
+            "capability": list(&queue["spec"]["capability"]),
+        })
+    };
+    json!({"queues": branches.iter().map(entry).collect::<Vec<Value>>()})
+}

@@ -1,0 +1,293 @@
+//! A queue as text: blocks as `kubectl describe` has them.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::super::{deserved, list, name, state_colour};
+use crate::output::age::age;
+use crate::output::table::{Cell, Table};
+use crate::output::{number, text};
+use crate::resources::{self, show};
+use crate::terminal::{Colour, Look, neutral};
+
+/// As many of the last events are shown.
+const EVENTS: usize = 10;
+
+/// A queue and what is around it; where that could not be read, why.
+pub(super) struct Subject<'a> {
+    pub(super) queue: &'a Value,
+    pub(super) children: Result<Vec<String>, String>,
+    pub(super) events: Result<Vec<Value>, String>,
+}
+
+impl Subject<'_> {
+    pub(super) fn describe(&self, now: jiff::Timestamp, look: Look) -> String {
+        let queue = self.queue;
+        let mut page = String::new();
+        line(&mut page, "Name", name(queue));
+        line(
+            &mut page,
+            "Created",
+            &moment(text(queue, "/metadata/creationTimestamp"), now),
+        );
+        let deleted = text(queue, "/metadata/deletionTimestamp");
+        if !deleted.is_empty() {
+            line(&mut page, "Deleted", &format!("{}, not gone yet", moment(deleted, now)));
+        }
+        let state = text(queue, "/status/state");
+        let painted = match state_colour(state).filter(|_| look.colour) {
+            Some(colour) => colour.paint(&neutral(state)),
+            None => neutral(state),
+        };
+        let wanted = neutral(text(queue, "/spec/state"));
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            page,
+            "{:<14}{}",
+            "State:",
+            if state.is_empty() { "-" } else { painted.as_str() }
+        );
+        line(&mut page, "Wanted state", &wanted);
+        line(&mut page, "Parent", text(queue, "/spec/parent"));
+        line(&mut page, "Weight", &number(queue, "/spec/weight").to_string());
+        line(&mut page, "Priority", &number(queue, "/spec/priority").to_string());
+        let reclaimable = queue["spec"]["reclaimable"].as_bool().unwrap_or(true);
+        line(&mut page, "Reclaimable", if reclaimable { "yes" } else { "no" });
+        line(&mut page, "Share", text(queue, "/status/share"));
+        reservation(&mut page, queue);
+        match &self.children {
+            Ok(children) => line(&mut page, "Children", &children.join(", ")),
+            Err(why) => line(&mut page, "Children", &format!("not readable: {why}")),
+        }
+        block(&mut page, "Resources", &amounts(queue), look);
+        block(&mut page, "Jobs", &counters(queue), look);
+        block(&mut page, "Conditions", &conditions(queue, now), look);
+        match &self.events {
+            Ok(events) => block(&mut page, "Events", &last_events(events, now), look),
+            Err(why) => line(&mut page, "Events", &format!("not readable: {why}")),
+        }
+        page
+    }
+}
+
+fn line(page: &mut String, key: &str, value: &str) {
+    let value = neutral(value);
+    let value = if value.is_empty() { "-" } else { &value };
+    let _ = writeln!(page, "{:<14}{value}", format!("{key}:"));
+}
+
+fn block(page: &mut String, title: &str, table: &Table, look: Look) {
+    if table.is_empty() {
+        return line(page, title, "none");
+    }
+    let _ = writeln!(page, "{title}:");
+    for row in table.render(look.colour).lines() {
+        let _ = writeln!(page, "  {row}");
+    }
+}
+
+fn moment(time: &str, now: jiff::Timestamp) -> String {
+    match age(time, now) {
+        age if age.is_empty() => time.to_owned(),
+        age => format!("{time} ({age} ago)"),
+    }
+}
+
+/// Nodes that are kept for the queue alone.
+fn reservation(page: &mut String, queue: &Value) {
+    let guarantee = &queue["spec"]["guarantee"];
+    let policy = text(guarantee, "/policy");
+    if !policy.is_empty() {
+        line(page, "Guarantee", policy);
+    }
+    let held = &queue["status"]["reservation"];
+    if let Some(nodes) = held["nodes"].as_array().filter(|nodes| !nodes.is_empty()) {
+        let nodes: Vec<&str> = nodes.iter().filter_map(Value::as_str).collect();
+        let idle = show(&held["resource"]);
+        line(page, "Locked nodes", &format!("{} (idle: {idle})", nodes.join(", ")));
+    }
+}
+
+/// One row a resource.
+fn amounts(queue: &Value) -> Table {
+    let (spec, status) = (&queue["spec"], &queue["status"]);
+    let columns = [
+        &status["allocated"],
+        deserved(queue),
+        &spec["deserved"],
+        &spec["guarantee"]["resource"],
+        &spec["capability"],
+    ];
+    let resources: BTreeSet<&String> = columns
+        .iter()
+        .filter_map(|list| list.as_object())
+        .flat_map(serde_json::Map::keys)
+        .collect();
+    let mut table = Table::new([
+        "Resource",
+        "Allocated",
+        "Deserved",
+        "DeservedInSpec",
+        "Guarantee",
+        "Capability",
+    ]);
+    for resource in resources {
+        let mut row = vec![Cell::from(resource.as_str())];
+        row.extend(columns.iter().map(|list| match resources::amount(list, resource) {
+            Some(amount) => Cell::new(amount),
+            None => Cell::new(list.get(resource).map_or(String::new(), Value::to_string)),
+        }));
+        table.row(row);
+    }
+    table
+}
+
+fn counters(queue: &Value) -> Table {
+    let mut table = Table::new([
+        "Total",
+        "Pending",
+        "Inqueue",
+        "Running",
+        "Unknown",
+        "Completed",
+        "Failed",
+        "Aborted",
+    ]);
+    let names = [
+        "pending",
+        "inqueue",
+        "running",
+        "unknown",
+        "completed",
+        "failed",
+        "aborted",
+    ];
+    let mut row = vec![Cell::from(list::total(queue))];
+    row.extend(names.map(|counter| Cell::from(number(&queue["status"], &format!("/{counter}")))));
+    table.row(row);
+    table
+}
+
+fn conditions(queue: &Value, now: jiff::Timestamp) -> Table {
+    let mut table = Table::new(["Type", "Status", "Reason", "Since", "Message"]);
+    for condition in queue["status"]["conditions"].as_array().into_iter().flatten() {
+        table.row(vec![
+            text(condition, "/type").into(),
+            text(condition, "/status").into(),
+            text(condition, "/reason").into(),
+            Cell::new(age(text(condition, "/lastTransitionTime"), now)),
+            text(condition, "/message").into(),
+        ]);
+    }
+    table
+}
+
+fn last_events(events: &[Value], now: jiff::Timestamp) -> Table {
+    let mut events: Vec<&Value> = events.iter().collect();
+    events.sort_by_key(|event| when(event));
+    let skipped = events.len().saturating_sub(EVENTS);
+    let mut table = Table::new(["Age", "Type", "Reason", "Count", "Message"]);
+    for event in events.into_iter().skip(skipped) {
+        let kind = text(event, "/type");
+        table.row(vec![
+            Cell::new(age(when(event), now)),
+            Cell::from(kind).coloured((kind == "Warning").then_some(Colour::Yellow)),
+            text(event, "/reason").into(),
+            number(event, "/count").max(1).into(),
+            text(event, "/message").into(),
+        ]);
+    }
+    table
+}
+
+/// When an event happened last; which field says so depends on who wrote it.
+fn when(event: &Value) -> &str {
+    let fields = [
+        "/series/lastObservedTime",
+        "/lastTimestamp",
+        "/eventTime",
+        "/metadata/creationTimestamp",
+    ];
+    let times = fields.iter().map(|field| text(event, field));
+    times.into_iter().find(|time| !time.is_empty()).unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn now() -> jiff::Timestamp {
+        "2026-11-15T10:00:00Z".parse().unwrap()
+    }
+
+    fn show_subject(
+        queue: &Value,
+        children: Result<Vec<String>, String>,
+        events: Result<Vec<Value>, String>,
+    ) -> String {
+        Subject {
+            queue,
+            children,
+            events,
+        }
+        .describe(now(), Look::default())
+    }
+
+    fn research() -> Value {
+        json!({
+            "metadata": {"name": "research", "creationTimestamp": "2026-11-14T10:00:00Z", "deletionTimestamp": "2026-11-15T09:59:58Z"},
+            "spec": {
+                "weight": 4, "state": "Closed", "parent": "root", "reclaimable": false, "priority": 7,
+                "capability": {"cpu": 8}, "deserved": {"cpu": "4000m"}, "guarantee": {"policy": "Guaranteed", "resource": {"memory": "1Gi"}},
+            },
+            "status": {
+                "state": "Closing", "pending": 1, "running": 2, "inqueue": 3, "unknown": 4, "completed": 5, "failed": 6, "aborted": 7,
+                "allocated": {"cpu": "3", "nvidia.com/gpu": "odd"}, "deserved": {"cpu": "6"}, "share": "0.500000",
+                "reservation": {"nodes": ["node-1", "node-2"], "resource": {"cpu": "2"}},
+                "conditions": [{"type": "Ready", "status": "False", "reason": "Closing", "lastTransitionTime": "2026-11-15T09:00:00Z", "message": "2 jobs run\u{1b}[2J"}],
+            },
+        })
+    }
+
+    #[test]
+    fn everything_about_a_queue() {
+        let event = |n: u32| {
+            json!({"type": if n == 3 { "Warning" } else { "Normal" }, "reason": format!("R{n}"), "message": format!("message {n}"), "count": n,
+                "lastTimestamp": format!("2026-11-15T09:{:02}:00Z", 59 - n)})
+        };
+        let events: Vec<Value> = (1..=12).map(event).collect();
+        let text = show_subject(&research(), Ok(vec!["a".into(), "b".into()]), Ok(events));
+        insta::assert_snapshot!("whole", text);
+        assert!(!text.contains('\u{1b}') && !text.contains("R12"));
+    }
+
+    #[test]
+    fn a_queue_that_is_new_or_odd() {
+        let new = json!({"metadata": {"name": "new", "creationTimestamp": "soon"}, "spec": "odd", "status": {"conditions": {"a": 1}}});
+        insta::assert_snapshot!(
+            "new",
+            show_subject(&new, Err("forbidden".into()), Err("forbidden".into()))
+        );
+    }
+
+    #[test]
+    fn colour_is_where_the_state_is() {
+        let queue = research();
+        let subject = Subject {
+            queue: &queue,
+            children: Ok(Vec::new()),
+            events: Ok(Vec::new()),
+        };
+        let text = subject.describe(
+            now(),
+            Look {
+                colour: true,
+                width: 80,
+            },
+        );
+        assert!(text.contains("State:        \u{1b}[33mClosing\u{1b}[0m\n"), "{text}");
+    }
+}
