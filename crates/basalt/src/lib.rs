@@ -7,5 +7,7 @@ pub mod bench;
 pub mod cli;
 pub mod live;
 pub mod plan;
+pub mod process;
 pub mod scheduler;
+pub mod scheduling;
 pub mod up;

@@ -11,3 +11,4 @@ pub mod raw;
 pub mod scheduler;
 #[cfg(test)]
 mod scripted;
+pub mod watches;

@@ -9,13 +9,15 @@ use basalt_engine::Conf;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 
-use crate::live::scheduler::{ConfSource, Scheduler, SchedulerOptions};
+use crate::live::scheduler::{Scheduler, SchedulerOptions};
+use crate::process;
+use crate::scheduling::SchedulingFlags;
 
 /// Run the scheduler alone, against any cluster.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+Without --conf, Volcano's own configuration is in force.
 Only one scheduler may serve a name: two at the same time would give the same room away twice.
 
 Examples:
@@ -29,12 +31,8 @@ pub struct SchedulerArguments {
     /// The context of the kubeconfig [default: its current one]
     #[arg(long, value_name = "NAME", requires = "kubeconfig")]
     context: Option<String>,
-    /// Configuration in Volcano's form, read again when it changes [default: Volcano's own]
-    #[arg(long, alias = "scheduler-conf", value_name = "FILE")]
-    conf: Option<PathBuf>,
-    /// Refuse a configuration that has keys or plugins that are not understood
-    #[arg(long, requires = "conf")]
-    strict_conf: bool,
+    #[command(flatten)]
+    scheduling: SchedulingFlags,
     /// Serve pods that name this scheduler; may be repeated [default: volcano, basalt]
     #[arg(long, value_name = "NAME")]
     scheduler_name: Vec<String>,
@@ -46,36 +44,24 @@ pub struct SchedulerArguments {
         default_value = "127.0.0.1:8080"
     )]
     metrics_listen: SocketAddr,
-    /// Milliseconds between two cycles at most; news wakes one at once
-    #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(10..=60_000))]
-    period_max: u64,
     /// Seconds that a gang of which only a part could be bound has to become whole, before it is let go
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     gang_grace: u64,
-    /// Seconds between two looks of the auditor at what was done; 0 for none
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
-    audit_period: u64,
 }
 
 impl SchedulerArguments {
     fn options(&self) -> SchedulerOptions {
         let defaults = SchedulerOptions::default();
-        let mut engine = defaults.engine;
+        let mut engine = defaults.engine.clone();
         if !self.scheduler_name.is_empty() {
             engine.scheduler_names.clone_from(&self.scheduler_name);
         }
-        SchedulerOptions {
-            conf: ConfSource {
-                path: self.conf.clone(),
-                strict: self.strict_conf,
-            },
+        self.scheduling.over(SchedulerOptions {
             built_in: volcanos_default,
             engine,
-            period_max: Duration::from_millis(self.period_max),
             gang_grace: Duration::from_secs(self.gang_grace),
-            audit_every: Duration::from_secs(self.audit_period),
-            seed: defaults.seed,
-        }
+            ..defaults
+        })
     }
 
     async fn client(&self) -> anyhow::Result<Client> {
@@ -116,13 +102,7 @@ fn volcanos_default() -> Conf {
 
 /// Runs the scheduler until it is told to stop.
 pub fn main(arguments: SchedulerArguments) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("starting the async runtime")?;
-    runtime.block_on(async {
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
+    process::run(|mut stop| async move {
         let scheduler = Scheduler::new(arguments.client().await?, arguments.options())?;
         let listener = TcpListener::bind(arguments.metrics_listen).await.with_context(|| {
             format!(
@@ -136,8 +116,7 @@ pub fn main(arguments: SchedulerArguments) -> anyhow::Result<()> {
         );
         let serving = axum::serve(listener, scheduler.face().router());
         tokio::select! {
-            _ = interrupt.recv() => Ok(()),
-            _ = terminate.recv() => Ok(()),
+            () = stop.wished() => Ok(()),
             failure = scheduler.run() => failure.context("the scheduler failed"),
             failure = serving => failure.context("serving health and metrics"),
         }

@@ -7,29 +7,20 @@ mod system;
 use std::io::Write;
 use std::time::Instant;
 
-use anyhow::Context;
-use tokio::signal::unix::{SignalKind, signal};
-
 pub use options::UpOptions;
 pub use system::{System, SystemOptions, store_options};
+
+use crate::process;
 
 /// Runs the system until it is told to stop.
 pub fn main(options: UpOptions) -> anyhow::Result<()> {
     let begun = Instant::now();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("starting the async runtime")?;
-    runtime.block_on(async {
-        // Installed first, so that a signal during the start is not lost.
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
+    process::run(|mut stop| async move {
         let options = options.resolve()?;
         let mut system = System::start(options).await?;
         announce(&system, begun)?;
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+            () = stop.wished() => {}
             failure = system.failed() => return Err(failure),
         }
         system.stop().await

@@ -12,9 +12,9 @@ use crate::conf::Conf;
 use crate::explain::Shortages;
 use crate::facts::Event;
 use crate::ledger::Status;
-use crate::model::{ClassId, Id, QueueId};
+use crate::model::{ClassId, Id, QueueId, TaskId};
 use crate::plan::{Plan, QueueState, Waiting};
-use crate::plugin::Hooks;
+use crate::plugin::{Blocker, Hooks};
 use crate::resources::{Amounts, DimId};
 use crate::session::{Promise, State};
 
@@ -140,6 +140,13 @@ impl Engine {
     pub fn apply(&mut self, event: &Event) {
         let names = &self.options.scheduler_names;
         self.state.apply(event, &|name| names.iter().any(|ours| ours == name));
+    }
+
+    /// Why the node of a decided pod does not admit it any more, by facts of the node alone: what came in since the decision
+    /// may speak against it.
+    pub fn objection(&self, task: TaskId) -> Option<Blocker> {
+        let (state, node) = (&self.state, self.state.ledger.node(task));
+        self.hooks.blocker(state, self.hooks.shape(state, task), node)
     }
 
     /// A decided bind was not carried out: the pod waits again. Its group is tried again after a moment, longer with

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use basalt_controllers::key::ObjectKey;
 use futures::StreamExt;
@@ -16,6 +17,7 @@ use serde::de::DeserializeOwned;
 
 use super::frame::Sink;
 use super::lenient::Lenient;
+use super::watches::Watches;
 
 /// What a feed reports.
 #[derive(Debug)]
@@ -114,13 +116,18 @@ impl Tracker {
 }
 
 /// Watches a kind for ever and sends every change through `wrap` into `sink`, as watch `number`; ends when the receiver
-/// is gone.
-pub(super) async fn run<K, M>(client: Client, sink: Sink<M>, number: usize, wrap: fn(FeedEvent<K>) -> M)
-where
+/// is gone. `watches` knows how it fares.
+pub(super) async fn run<K, M>(
+    client: Client,
+    sink: Sink<M>,
+    number: usize,
+    watches: Arc<Watches>,
+    wrap: fn(FeedEvent<K>) -> M,
+) where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
     M: Send + 'static,
 {
-    let mut tracker = Tracker::new();
+    let (mut tracker, mut failing) = (Tracker::new(), false);
     let api: Api<Lenient<K>> = Api::all(client);
     let mut stream = watcher::watcher(api, watcher::Config::default())
         .default_backoff()
@@ -130,10 +137,15 @@ where
             Ok(event) => event,
             Err(error) => {
                 let hint = hint(&error);
+                failing = true;
+                watches.failed(&K::kind(&()));
                 tracing::warn!(kind = %K::kind(&()), %error, "watch interrupted, will resume{hint}");
                 continue;
             }
         };
+        if std::mem::take(&mut failing) {
+            watches.works(&K::kind(&()));
+        }
         for event in tracker.translate(event) {
             let alive = if matches!(event, FeedEvent::Synced) {
                 sink.send_complete(wrap(event), number).await
@@ -222,5 +234,29 @@ mod tests {
             &["init", "i a 1", "done", "init", "i a 2", "done"],
             &["+a:1", "synced", "-a:1", "+a:2", "synced"],
         );
+    }
+
+    #[test]
+    fn an_interrupted_watch_says_what_to_do() {
+        use kube::core::Status;
+        use watcher::Error;
+        let status = |code: u16| Box::new(Status::failure("no", "no").with_code(code));
+        let api = |code: u16| kube::Error::Api(status(code));
+        for (code, expected) in [(404, ": install the CRDs"), (403, ": grant list and watch"), (500, "")] {
+            for error in [
+                Error::InitialListFailed(api(code)),
+                Error::WatchStartFailed(api(code)),
+                Error::WatchFailed(api(code)),
+                Error::WatchError(status(code)),
+            ] {
+                assert_eq!(hint(&error), expected, "{error}");
+            }
+        }
+        for other in [
+            Error::NoResourceVersion,
+            Error::WatchFailed(kube::Error::Service("no answer".into())),
+        ] {
+            assert_eq!(hint(&other), "", "{other}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::{Client, Resource};
@@ -11,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 
 use super::feed::{self, FeedEvent};
+use super::watches::Watches;
 
 /// News that may wait between the watches and the loop.
 const NEWS_MAX: usize = 8_192;
@@ -67,6 +69,7 @@ pub struct Frame<M> {
     followed: usize,
     /// Watches that have not reported everything yet.
     incomplete: BTreeSet<usize>,
+    watches: Arc<Watches>,
 }
 
 impl<M: Send + 'static> Default for Frame<M> {
@@ -78,6 +81,7 @@ impl<M: Send + 'static> Default for Frame<M> {
             tasks: JoinSet::new(),
             followed: 0,
             incomplete: BTreeSet::new(),
+            watches: Arc::default(),
         }
     }
 }
@@ -91,8 +95,13 @@ impl<M: Send + 'static> Frame<M> {
         let number = self.followed;
         self.followed += 1;
         self.incomplete.insert(number);
-        let (client, sink) = (client.clone(), self.sink());
-        self.tasks.spawn(feed::run(client, sink, number, wrap));
+        let (client, sink, watches) = (client.clone(), self.sink(), self.watches());
+        self.tasks.spawn(feed::run(client, sink, number, watches, wrap));
+    }
+
+    /// How the watches fare.
+    pub fn watches(&self) -> Arc<Watches> {
+        Arc::clone(&self.watches)
     }
 
     /// Runs a task at the loop's side; if it panics, the loop ends.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use basalt_controllers::{Change, Target};
 use futures::stream::{self, StreamExt};
+use kube::core::PartialObjectMeta;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -50,6 +51,7 @@ impl Pace {
 struct Shared {
     waiting: Mutex<Waiting>,
     news: Notify,
+    answers: Notify,
 }
 
 #[derive(Default)]
@@ -57,6 +59,8 @@ struct Waiting {
     changes: BTreeMap<Target, Change>,
     /// What has left and is not answered yet.
     under_way: BTreeSet<Target>,
+    /// The versions that our writes made, until the watch has shown them; kept only where somebody asks for it.
+    written: BTreeMap<Target, u64>,
     /// Writes that found no room.
     dropped: u64,
 }
@@ -66,6 +70,7 @@ struct Waiting {
 pub struct Latest {
     shared: Arc<Shared>,
     pace: Pace,
+    remembers: bool,
 }
 
 impl Latest {
@@ -74,6 +79,17 @@ impl Latest {
         Self {
             shared: Arc::default(),
             pace,
+            remembers: false,
+        }
+    }
+
+    /// The same, but it remembers the versions that its writes made, for [`Latest::is_ahead`]. Who has that must say with
+    /// [`Latest::forget`] when an object is gone.
+    #[must_use]
+    pub fn remembering(self) -> Self {
+        Self {
+            remembers: true,
+            ..self
         }
     }
 
@@ -94,6 +110,57 @@ impl Latest {
     pub fn is_pending(&self, target: &Target) -> bool {
         let waiting = self.lock();
         waiting.changes.contains_key(target) || waiting.under_way.contains(target)
+    }
+
+    /// Whether what the watch shows of this object, in `version`, is older than what we wrote or are about to write.
+    pub fn is_ahead(&self, target: &Target, version: Option<&str>) -> bool {
+        if self.is_pending(target) {
+            return true;
+        }
+        let mut waiting = self.lock();
+        let Some(written) = waiting.written.get(target) else {
+            return false;
+        };
+        // Of a server whose versions are no numbers every report counts as newer.
+        let shown = version.and_then(|version| version.parse::<u64>().ok());
+        let is_ahead = shown.is_some_and(|shown| shown < *written);
+        if !is_ahead {
+            waiting.written.remove(target);
+        }
+        is_ahead
+    }
+
+    /// The object is gone.
+    pub fn forget(&self, target: &Target) {
+        self.lock().written.remove(target);
+    }
+
+    /// Whether nothing waits and nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        let waiting = self.lock();
+        waiting.changes.is_empty() && waiting.under_way.is_empty()
+    }
+
+    /// Takes back what has not left yet, and waits until what has left is answered: from then on nothing of what was handed
+    /// over before reaches these objects.
+    pub async fn silence(&self, targets: &[Target]) {
+        loop {
+            let answer = self.shared.answers.notified();
+            tokio::pin!(answer);
+            answer.as_mut().enable();
+            // All of them: what is taken back in time need not be waited for.
+            if targets.iter().filter(|target| self.withdraw(target)).count() == 0 {
+                return;
+            }
+            answer.await;
+        }
+    }
+
+    /// Takes back what has not left yet; says whether something is under way.
+    pub fn withdraw(&self, target: &Target) -> bool {
+        let mut waiting = self.lock();
+        waiting.changes.remove(target);
+        waiting.under_way.contains(target)
     }
 
     /// How many objects wait for their write, and how many writes were dropped.
@@ -142,28 +209,43 @@ impl Latest {
         let mut outcomes = stream::iter(batch)
             .map(|(target, change)| send(executor.clone(), target, change))
             .buffer_unordered(IN_FLIGHT_MAX);
-        let mut again = Vec::new();
+        let mut trouble = false;
         while let Some((target, outcome)) = outcomes.next().await {
-            self.lock().under_way.remove(&target);
+            self.answered(&target, &outcome);
             match outcome {
-                Outcome::Written => {}
+                Outcome::Written(_) => {}
                 Outcome::Lost => lost(target),
-                Outcome::Again(change) => again.push((target, change)),
+                Outcome::Again(_) => trouble = true,
             }
         }
-        if !again.is_empty() {
+        if trouble {
             tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    fn answered(&self, target: &Target, outcome: &Outcome) {
+        {
             let mut waiting = self.lock();
-            for (target, change) in again {
-                waiting.changes.entry(target).or_insert(change);
+            waiting.under_way.remove(target);
+            match outcome {
+                Outcome::Written(Some(version)) if self.remembers => {
+                    waiting.written.insert(target.clone(), *version);
+                }
+                Outcome::Again(change) => {
+                    // At once: while it waits for another try it can be seen, replaced and taken back like any other.
+                    waiting.changes.entry(target.clone()).or_insert_with(|| change.clone());
+                }
+                Outcome::Written(_) | Outcome::Lost => {}
             }
         }
+        self.shared.answers.notify_waiters();
     }
 }
 
 /// What became of a write.
 enum Outcome {
-    Written,
+    /// Done; the object has this version now, if it can be told.
+    Written(Option<u64>),
     /// Refused, and another try would get the same answer.
     Lost,
     /// Worth another try.
@@ -172,9 +254,9 @@ enum Outcome {
 
 /// Sends one write.
 async fn send(executor: Executor, target: Target, change: Change) -> (Target, Outcome) {
-    let (_, failure) = executor.run(vec![change.clone()]).await;
+    let (written, failure) = executor.run(vec![change.clone()]).await;
     let outcome = match failure {
-        None => Outcome::Written,
+        None => Outcome::Written(written.first().and_then(|written| version(&written.body))),
         // Another incarnation or version: whoever decided will decide again.
         Some(ExecuteError::Outdated { .. }) => Outcome::Lost,
         Some(ExecuteError::Refused { source, .. }) if is_final(&source) => {
@@ -192,7 +274,117 @@ async fn send(executor: Executor, target: Target, change: Change) -> (Target, Ou
     (target, outcome)
 }
 
+/// The version of an object as the server answered it.
+fn version(body: &str) -> Option<u64> {
+    let object: PartialObjectMeta = serde_json::from_str(body).ok()?;
+    object.metadata.resource_version?.parse().ok()
+}
+
 /// Whether trying again would get the same answer.
 fn is_final(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code < 500 && status.code != 429)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::live::scripted::{self, Answer};
+
+    fn target() -> Target {
+        Target::new("v1", "Pod", "a", "p")
+    }
+
+    fn write() -> Change {
+        Change::Patch {
+            target: target(),
+            subresource: Some("status".to_owned()),
+            uid: None,
+            resource_version: None,
+            merge: json!({}),
+        }
+    }
+
+    /// An outlet in operation, and how often its server was asked; it answers the n-th request with the n-th answer, and then
+    /// with the last.
+    fn outlet(answers: Vec<Answer>) -> (Latest, Arc<AtomicUsize>) {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&asked);
+        let client = scripted::client(move |_, _| {
+            let number = counted.fetch_add(1, Ordering::SeqCst).min(answers.len() - 1);
+            answers[number].clone()
+        });
+        let outlet = Latest::new(Pace::AT_ONCE).remembering();
+        tokio::spawn(outlet.clone().run(Executor::new(client, "test"), drop));
+        (outlet, asked)
+    }
+
+    fn object(version: &str) -> Answer {
+        Answer::Object(json!({"metadata": {"name": "p", "resourceVersion": version}}))
+    }
+
+    async fn a_while() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_watch_shows_late_is_older_than_what_was_written() {
+        let (outlet, _) = outlet(vec![object("7")]);
+        assert!(!outlet.is_ahead(&target(), Some("5")), "nothing was written");
+        outlet.put(target(), write());
+        assert!(outlet.is_ahead(&target(), Some("5")), "it waits");
+        a_while().await;
+        assert!(!outlet.is_pending(&target()));
+        assert!(
+            outlet.is_ahead(&target(), Some("6")),
+            "it is answered, and this is from before"
+        );
+        assert!(!outlet.is_ahead(&target(), Some("7")), "this is it");
+        assert!(!outlet.is_ahead(&target(), Some("6")), "which is told once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn versions_that_are_no_numbers_and_objects_that_are_gone_hold_nothing_up() {
+        let (outlet, _) = outlet(vec![object("7")]);
+        for forgets in [false, true] {
+            outlet.put(target(), write());
+            a_while().await;
+            let version = if forgets {
+                outlet.forget(&target());
+                "1"
+            } else {
+                "x"
+            };
+            assert!(!outlet.is_ahead(&target(), Some(version)), "{version}");
+        }
+    }
+
+    /// A write is handed over, and silenced at once or when it has left; returns how often the server is asked in all.
+    async fn check_silence(answers: Vec<Answer>, has_left: bool, waits: Duration, expected: usize) {
+        let text = format!("{answers:?} {has_left}");
+        let (outlet, asked) = outlet(answers);
+        outlet.put(target(), write());
+        if has_left {
+            a_while().await;
+        }
+        let begun = Instant::now();
+        outlet.silence(&[target()]).await;
+        assert_eq!(begun.elapsed().as_secs(), waits.as_secs(), "{text}");
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        assert_eq!(asked.load(Ordering::SeqCst), expected, "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_reaches_an_object_that_was_silenced() {
+        let at_once = Duration::ZERO;
+        check_silence(vec![object("7")], false, at_once, 0).await;
+        check_silence(vec![object("7")], true, at_once, 1).await;
+        // Tried again in half a second, if nobody objects.
+        check_silence(vec![Answer::Refusal(500), object("7")], true, at_once, 1).await;
+        // One that is not answered is waited for.
+        check_silence(vec![Answer::Silence, object("7")], true, Duration::from_secs(9), 1).await;
+    }
 }

@@ -11,6 +11,8 @@ mod reborn;
 mod recheck;
 mod refused;
 mod short;
+#[cfg(test)]
+mod tests;
 mod work;
 
 use std::sync::Arc;
@@ -28,6 +30,7 @@ use kube::Client;
 use tokio::sync::oneshot;
 
 pub use self::conf::{ConfSource, ConfTrouble};
+use self::face::Pulse;
 pub use self::face::{CONTENT_TYPE, Face};
 pub use self::metrics::Metrics;
 
@@ -120,6 +123,7 @@ pub struct Scheduler {
     conf_text: String,
     frame: Frame<News>,
     metrics: Arc<Metrics>,
+    pulse: Arc<Pulse>,
 }
 
 impl Scheduler {
@@ -128,6 +132,7 @@ impl Scheduler {
         let (conf, conf_text) = options.conf.load(options.built_in)?;
         let metrics = Arc::new(Metrics::default());
         announce(&conf, &metrics);
+        let pulse = Arc::new(Pulse::new(options.period_max));
         Ok(Self {
             client,
             options,
@@ -135,6 +140,7 @@ impl Scheduler {
             conf_text,
             frame: Frame::default(),
             metrics,
+            pulse,
         })
     }
 
@@ -143,11 +149,28 @@ impl Scheduler {
         Face {
             metrics: Arc::clone(&self.metrics),
             sink: self.frame.sink(),
+            pulse: Arc::clone(&self.pulse),
+            watches: self.frame.watches(),
         }
     }
 
     /// Schedules until the task is dropped; returns only if a part of it failed.
     pub async fn run(self) -> anyhow::Result<()> {
+        let pulse = Arc::clone(&self.pulse);
+        let (mut at_work, mut frame) = self.begin().await?;
+        loop {
+            pulse.beat();
+            frame.gather(at_work.patience(), |news| at_work.take_in(news)).await?;
+            if !frame.is_complete() {
+                continue; // a half-filled cache decides nothing
+            }
+            at_work.breathe(&mut frame).await?;
+            at_work.cycle(&mut frame);
+        }
+    }
+
+    /// Starts the watches and the outlets.
+    async fn begin(self) -> anyhow::Result<(Loop, Frame<News>)> {
         let Self {
             client,
             options,
@@ -155,6 +178,7 @@ impl Scheduler {
             conf_text,
             mut frame,
             metrics,
+            ..
         } = self;
         let binder = Binder::connect(client.clone()).await?;
         let executor = Executor::new(client.clone(), "volcano");
@@ -166,7 +190,7 @@ impl Scheduler {
         let outlets = Outlets::default();
         open(&outlets, &executor, &mut frame);
         frame.spawn(options.conf.clone().follow(conf_text, frame.sink()));
-        let mut at_work = Loop {
+        let at_work = Loop {
             engine: Engine::new(conf, options.engine),
             plan: Plan::default(),
             narrator: Narrator::new(outlets.clone()),
@@ -187,14 +211,7 @@ impl Scheduler {
             period_max: options.period_max,
             last_cycle: (Instant::now(), Duration::ZERO),
         };
-        loop {
-            frame.gather(at_work.patience(), |news| at_work.take_in(news)).await?;
-            if !frame.is_complete() {
-                continue; // a half-filled cache decides nothing
-            }
-            at_work.breathe(&mut frame).await?;
-            at_work.cycle(&mut frame);
-        }
+        Ok((at_work, frame))
     }
 }
 

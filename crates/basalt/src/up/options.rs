@@ -2,13 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context;
 use basalt_node::fake::{NodeTemplate, Size};
 
 use super::system::SystemOptions;
-use crate::live::scheduler::ConfSource;
+use crate::live::scheduler::SchedulerOptions;
+use crate::scheduling::SchedulingFlags;
 
 /// Run the whole system on this machine: API server, scheduler, controllers, nodes.
 #[derive(Debug, clap::Args)]
@@ -43,18 +43,11 @@ pub struct UpOptions {
     /// A Node manifest that the fake nodes are made after, instead of the three flags above
     #[arg(long, value_name = "FILE", conflicts_with_all = ["node_cpu", "node_memory", "node_gpu"])]
     node_template: Option<PathBuf>,
-    /// Scheduler configuration in Volcano's form (volcano-scheduler.conf), read again when it changes [default: built in]
-    #[arg(long, value_name = "FILE")]
-    conf: Option<PathBuf>,
-    /// Refuse a configuration that has keys or plugins that are not understood
-    #[arg(long, requires = "conf")]
-    strict_conf: bool,
+    #[command(flatten)]
+    scheduling: SchedulingFlags,
     /// Leave scheduling to a `basalt scheduler` outside, of which there may be only one
     #[arg(long, conflicts_with_all = ["conf", "strict_conf"])]
     no_scheduler: bool,
-    /// Seconds between two looks of the auditor at what the scheduler did; 0 for none
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
-    audit_period: u64,
 }
 
 impl UpOptions {
@@ -71,10 +64,6 @@ impl UpOptions {
             Some(text) => NodeTemplate::from_yaml(&text, &size)?,
             None => NodeTemplate::of_size(&size),
         };
-        let conf = ConfSource {
-            path: self.conf,
-            strict: self.strict_conf,
-        };
         let kubeconfig = self.kubeconfig.unwrap_or_else(|| data.join("kubeconfig"));
         Ok(SystemOptions {
             data,
@@ -82,9 +71,8 @@ impl UpOptions {
             kubeconfig,
             nodes: self.nodes,
             template,
-            conf,
             scheduler: !self.no_scheduler,
-            audit_every: Duration::from_secs(self.audit_period),
+            scheduling: self.scheduling.over(SchedulerOptions::default()),
         })
     }
 }

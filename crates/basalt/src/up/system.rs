@@ -5,7 +5,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use basalt_apiserver::Workers;
@@ -21,7 +20,7 @@ use tokio::task::JoinSet;
 use super::definitions;
 use crate::live::controllers;
 use crate::live::executor::Executor;
-use crate::live::scheduler::{CONTENT_TYPE, ConfSource, Scheduler, SchedulerOptions};
+use crate::live::scheduler::{CONTENT_TYPE, Scheduler, SchedulerOptions};
 
 /// Schedulers whose pods are ours: Volcano's name, our own, and Kubernetes' default, for embedded there is no other.
 const SCHEDULERS: [&str; 3] = ["volcano", "basalt", "default-scheduler"];
@@ -39,12 +38,10 @@ pub struct SystemOptions {
     pub nodes: u32,
     /// How they look.
     pub template: NodeTemplate,
-    /// The scheduler's configuration.
-    pub conf: ConfSource,
     /// Whether there is a scheduler in it; without one, a `basalt scheduler` is expected outside.
     pub scheduler: bool,
-    /// How often the auditor looks over the scheduler's shoulder; zero: never.
-    pub audit_every: Duration,
+    /// How it schedules; whose pods are ours is not asked here.
+    pub scheduling: SchedulerOptions,
 }
 
 impl SystemOptions {
@@ -58,9 +55,8 @@ impl SystemOptions {
             kubeconfig: data.join("kubeconfig"),
             nodes,
             template,
-            conf: ConfSource::default(),
             scheduler: true,
-            audit_every: SchedulerOptions::default().audit_every,
+            scheduling: SchedulerOptions::default(),
         })
     }
 }
@@ -83,13 +79,11 @@ impl System {
     pub async fn start(options: SystemOptions) -> anyhow::Result<Self> {
         let schedulers: BTreeSet<String> = SCHEDULERS.iter().map(|&name| name.to_owned()).collect();
         let scheduling = SchedulerOptions {
-            conf: options.conf.clone(),
             engine: basalt_engine::Options {
                 scheduler_names: schedulers.iter().cloned().collect(),
                 ..basalt_engine::Options::embedded()
             },
-            audit_every: options.audit_every,
-            ..SchedulerOptions::default()
+            ..options.scheduling.clone()
         };
         // Read before anything is made: a bad file must leave no trace.
         scheduling.conf.load(scheduling.built_in)?;

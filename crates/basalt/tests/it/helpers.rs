@@ -2,19 +2,26 @@
 
 use crate::server::Server;
 
-/// A Job of `pods` pods that need `cpu` each, on nodes with the label `on`.
+/// A Job of `pods` pods that need `cpu` each, all at once, on nodes with the label `on`.
 pub(crate) fn job(name: &str, pods: u32, cpu: &str, on: &str) -> String {
+    job_in("default", name, (pods, pods), cpu, on)
+}
+
+/// A Job in a queue, of so many pods of which so many are needed; its pods carry its name as the label `app`.
+pub(crate) fn job_in(queue: &str, name: &str, (pods, min): (u32, u32), cpu: &str, on: &str) -> String {
     format!(
         "apiVersion: batch.volcano.sh/v1alpha1
 kind: Job
 metadata: {{name: {name}}}
 spec:
-  minAvailable: {pods}
+  queue: {queue}
+  minAvailable: {min}
   schedulerName: volcano
   tasks:
   - name: w
     replicas: {pods}
     template:
+      metadata: {{labels: {{app: {name}}}}}
       spec:
         restartPolicy: Never
         nodeSelector: {{{on}}}

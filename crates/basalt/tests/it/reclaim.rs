@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::helpers::{apply, is_running, metric};
+use crate::helpers::{apply, is_running, job_in, metric};
 use crate::server::{Server, eventually, kubectl_present};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -20,28 +20,21 @@ spec: {{reclaimable: true, deserved: {{cpu: 4}}}}
     )
 }
 
-/// A Job of one-core pods in a queue, labelled with its name.
+/// A Job of one-core pods in a queue.
 fn job(name: &str, queue: &str, pods: u32, min: u32) -> String {
-    format!(
-        "apiVersion: batch.volcano.sh/v1alpha1
-kind: Job
-metadata: {{name: {name}}}
-spec:
-  queue: {queue}
-  minAvailable: {min}
-  schedulerName: volcano
-  tasks:
-  - name: w
-    replicas: {pods}
-    template:
-      metadata: {{labels: {{app: {name}}}}}
-      spec:
-        restartPolicy: Never
-        containers:
-        - {{name: main, image: busybox, resources: {{requests: {{cpu: 1}}}}}}
----
+    job_in(queue, name, (pods, min), "1", "")
+}
+
+/// None of these pods may be disrupted.
+fn protect(server: &Server, app: &str) {
+    let budget = format!(
+        "apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {{name: {app}}}
+spec: {{maxUnavailable: 0, selector: {{matchLabels: {{app: {app}}}}}}}
 "
-    )
+    );
+    apply(server, &budget);
 }
 
 fn running_pods(server: &Server, app: &str) -> usize {
@@ -117,14 +110,7 @@ fn a_budget_protects_and_others_go_instead() {
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let server = full_cluster(folder.path(), &[("free", 4), ("safe", 4)]);
-    apply(
-        &server,
-        "apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: {name: safe}
-spec: {maxUnavailable: 0, selector: {matchLabels: {app: safe}}}
-",
-    );
+    protect(&server, "safe");
     apply(&server, &job("owner", "b", 3, 3));
     eventually("the owner runs", PATIENCE, || {
         is_running(&server, "owner").then_some(())
@@ -143,14 +129,7 @@ fn what_a_budget_forbids_is_not_tried_for_ever() {
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let server = full_cluster(folder.path(), &[("safe", 8)]);
-    apply(
-        &server,
-        "apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: {name: safe}
-spec: {maxUnavailable: 0, selector: {matchLabels: {app: safe}}}
-",
-    );
+    protect(&server, "safe");
     apply(&server, &job("owner", "b", 3, 3));
     eventually("the refusal is told", PATIENCE, || {
         let told = events(&server);

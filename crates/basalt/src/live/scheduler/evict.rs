@@ -186,6 +186,46 @@ mod tests {
         assert!(evictor.begin(&eviction("1")).is_some());
     }
 
+    /// The server answers an eviction so, and a plain delete so: what is its fate?
+    async fn check_fate(eviction: Answer, delete: Answer, expected: &str) {
+        let text = format!("{eviction:?} {delete:?}");
+        let client = scripted::client(move |method, path| match *method {
+            http::Method::POST if path.ends_with("/eviction") => eviction.clone(),
+            http::Method::DELETE => delete.clone(),
+            _ => Answer::Object(json!({})),
+        });
+        let asked = Eviction {
+            pod: "a/b".into(),
+            uid: "u".into(),
+            node: "n".into(),
+            purpose: Purpose::Shuffle,
+        };
+        let permits = Arc::new(Semaphore::new(1));
+        let fate = evict(Executor::new(client, "test"), permits, &asked).await;
+        assert_eq!(fate.word(), expected, "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_known_of_an_eviction_by_its_answer() {
+        let (yes, no) = (|| Answer::Object(json!({})), Answer::Refusal);
+        check_fate(yes(), no(500), "done").await;
+        for (code, expected) in [
+            (404, "done"),
+            (409, "done"),
+            (429, "blocked"),
+            (403, "failed"),
+            (500, "unknown"),
+            (504, "unknown"),
+        ] {
+            check_fate(no(code), no(403), expected).await;
+        }
+        check_fate(Answer::Silence, no(403), "unknown").await;
+        check_fate(no(405), yes(), "done").await;
+        check_fate(no(405), no(403), "failed").await;
+        check_fate(no(405), Answer::Silence, "unknown").await;
+    }
+
+    use crate::live::scripted::{self, Answer};
     use basalt_apiserver::face::{Server, ServerOptions};
     use basalt_apiserver::store::{Backend, Store};
     use kube::Client;

@@ -6,6 +6,8 @@ mod bucket;
 mod nominations;
 mod pods;
 mod queues;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -73,7 +75,7 @@ pub(super) struct Outlets {
 impl Default for Outlets {
     fn default() -> Self {
         Self {
-            groups: Latest::new(Pace::AT_ONCE),
+            groups: Latest::new(Pace::AT_ONCE).remembering(),
             queues: Latest::new(Pace::after(QUEUES_PAUSE)),
             pods: Latest::new(Pace::after(Duration::ZERO)),
             nominations: Latest::new(Pace::AT_ONCE),
@@ -150,8 +152,9 @@ impl Narrator {
                 let key = ObjectKey::of(&**group).to_string();
                 let uid = group.uid().unwrap_or_default();
                 let ours = self.told.get(&key).is_some_and(|told| told.uid == uid);
-                // While a write of ours is under way, what the watch shows is older than what we told.
-                if !ours || !self.outlets.groups.is_pending(&group_target(&key)) {
+                // What the watch shows may be older than what we told, even after that was answered.
+                let version = group.metadata.resource_version.as_deref();
+                if !ours || !self.outlets.groups.is_ahead(&group_target(&key), version) {
                     let status = group.status.clone().unwrap_or_default();
                     let before = self.told.get(&key).filter(|told| told.uid == uid);
                     let reasoned_at = before.map_or(Timestamp::UNIX_EPOCH, |told| told.reasoned_at);
@@ -168,6 +171,7 @@ impl Narrator {
             FeedEvent::Delete { key, uid } => {
                 let key = key.to_string();
                 if self.told.get(&key).is_some_and(|told| told.uid == *uid) {
+                    self.outlets.groups.forget(&group_target(&key));
                     self.told.remove(&key);
                     self.reasoned.remove(&key);
                 }

@@ -30,8 +30,7 @@ fn bind_stands(engine: &Engine, bind: &Bind) -> bool {
     if record.uid != bind.uid || record.shown || state.ledger.status(task) != Status::Allocated || !node.is_some() {
         return false;
     }
-    let place = &state.model.nodes[node];
-    let open = place.present && !place.unschedulable && !place.not_ready;
+    let open = state.model.nodes[node].present && engine.objection(task).is_none();
     // A node that shrank has less than nothing left; ours is the pod that has not come yet.
     let mut dims = state.model.classes.request(record.class).iter();
     open && **state.model.nodes.name(node) == *bind.node
@@ -40,7 +39,7 @@ fn bind_stands(engine: &Engine, bind: &Bind) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use basalt_engine::facts::{Event, NodeFacts, PodFacts, PodGroupFacts, PodPhase, QueueFacts};
+    use basalt_engine::facts::{Event, NodeFacts, PodFacts, PodGroupFacts, PodPhase, QueueFacts, Taint, TaintEffect};
     use basalt_engine::{Conf, Options};
 
     use super::*;
@@ -129,5 +128,36 @@ mod tests {
             uid: None,
         };
         check(node_gone, false);
+    }
+
+    #[test]
+    fn a_node_that_closed_meanwhile_is_not_used() {
+        let Event::Node(plain) = node(4000) else {
+            panic!("a node")
+        };
+        let check_node = |change: fn(&mut NodeFacts), expected| {
+            let mut changed = plain.clone();
+            change(&mut changed);
+            check(Event::Node(changed), expected);
+        };
+        let taint = |effect| Taint {
+            key: "k".into(),
+            value: "".into(),
+            effect,
+        };
+        check_node(|node| node.unschedulable = true, false);
+        check_node(|node| node.not_ready = true, false);
+        check_node(|node| node.labels = [("other".into(), "label".into())].into(), true);
+        for (effect, expected) in [
+            (TaintEffect::NoSchedule, false),
+            (TaintEffect::NoExecute, false),
+            (TaintEffect::PreferNoSchedule, true),
+        ] {
+            let changed = NodeFacts {
+                taints: vec![taint(effect)],
+                ..plain.clone()
+            };
+            check(Event::Node(changed), expected);
+        }
     }
 }

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use super::evict::{self, Fate};
 use super::metrics::milliseconds;
+use super::mirror::Look;
 use super::narrate::{group_target, pod_target};
 use super::{Loop, News, recheck};
 use crate::live::binder::{Binder, Failed};
@@ -59,11 +60,7 @@ impl Loop {
         if let Some(look) = self.mirror.begin() {
             let sink = self.sink.clone();
             frame.spawn(async move {
-                let news = match tokio::task::spawn_blocking(look).await {
-                    Ok(look) => News::Audited(look),
-                    Err(error) => News::AuditFailed(error.to_string()),
-                };
-                let _alive = sink.send(news).await;
+                let _alive = sink.send(looked(look).await).await;
             });
         }
     }
@@ -125,8 +122,14 @@ impl Loop {
         }
         if recheck::stands(&self.engine, &transaction) {
             let whole_before = self.short.was_whole(&self.engine, &transaction);
-            let (binder, sink) = (self.binder.clone(), self.sink.clone());
-            frame.spawn(carry_out(binder, transaction, whole_before, sink));
+            let busy = self
+                .pods
+                .hush(&transaction.pod_group, &transaction.binds, Timestamp::now());
+            let (outlet, binder, sink) = (self.outlets.pods.clone(), self.binder.clone(), self.sink.clone());
+            frame.spawn(async move {
+                outlet.silence(&busy).await;
+                carry_out(binder, transaction, whole_before, sink).await;
+            });
         } else {
             tracing::debug!(group = &*transaction.pod_group, "decided on a view that is old by now");
             self.metrics.outdated.inc();
@@ -245,6 +248,14 @@ impl Loop {
                 }
             });
         }
+    }
+}
+
+/// Lets the auditor look, on a thread of its own. If it stumbles, that is news, and no reason to stop scheduling.
+pub(super) async fn looked(look: impl FnOnce() -> Look + Send + 'static) -> News {
+    match tokio::task::spawn_blocking(look).await {
+        Ok(look) => News::Audited(look),
+        Err(error) => News::AuditFailed(error.to_string()),
     }
 }
 

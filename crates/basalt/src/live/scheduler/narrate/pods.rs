@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use basalt_api::slim::Pod;
-use basalt_controllers::{Change, EventType};
+use basalt_controllers::{Change, EventType, Target};
 use basalt_engine::ledger::Status;
 use basalt_engine::model::TaskId;
+use basalt_engine::plan::Bind;
 use basalt_engine::session::State;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
@@ -122,6 +123,29 @@ impl PodConditions {
         self.agenda.ask(group.into(), at);
     }
 
+    /// Pods of a group are about to be bound: what was to be said of their waiting must not arrive after that. Returns those of
+    /// which something is being said right now. If they are not bound after all, they say it anew.
+    pub(in crate::live::scheduler) fn hush(&mut self, group: &str, binds: &[Bind], now: Timestamp) -> Vec<Target> {
+        if self.outlets.pods.is_idle() {
+            return Vec::new();
+        }
+        let mut busy = Vec::new();
+        for bind in binds {
+            let target = pod_target(&bind.pod);
+            if !self.outlets.pods.is_pending(&target) {
+                continue;
+            }
+            if let Some(known) = self.known.get_mut(&bind.pod) {
+                known.says = None;
+            }
+            self.ask(group, now);
+            if self.outlets.pods.withdraw(&target) {
+                busy.push(target);
+            }
+        }
+        busy
+    }
+
     /// How many pods without a node do not say so.
     pub(in crate::live::scheduler) fn silent(&self) -> usize {
         self.known.values().filter(|known| known.says.is_none()).count()
@@ -229,5 +253,51 @@ impl PodConditions {
             patch: json!({"status": {"conditions": [condition]}}),
         };
         self.outlets.pods.put(target, change);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use basalt_engine::facts::{Event, PodFacts, PodGroupFacts};
+    use basalt_engine::{Conf, Engine, Options};
+
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("a small time")
+    }
+
+    #[test]
+    fn a_pod_that_is_about_to_be_bound_does_not_say_that_it_waits() {
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": "p", "namespace": "a", "uid": "p", "annotations": {"scheduling.k8s.io/group-name": "g"}},
+            "spec": {"schedulerName": "volcano"},
+        }))
+        .expect("a pod");
+        let group = PodGroupFacts {
+            key: "a/g".into(),
+            uid: "g".into(),
+            ..PodGroupFacts::default()
+        };
+        let mut engine = Engine::new(Conf::embedded(), Options::default());
+        engine.apply(&Event::PodGroup(group));
+        engine.apply(&Event::Pod(PodFacts::from(&pod)));
+        let outlets = Outlets::default(); // nobody empties them
+        let mut pods = PodConditions::new(outlets.clone());
+        pods.observe(&FeedEvent::Upsert(Box::new(pod)), at(0));
+        let why = |_: &str| Some("there is no room".to_owned());
+        let bind = Bind {
+            pod: "a/p".into(),
+            uid: "p".into(),
+            node: "n".into(),
+        };
+        for round in [0, 10] {
+            pods.tell(engine.state(), why, at(round + 2));
+            assert!(outlets.pods.is_pending(&pod_target("a/p")), "it is to say so");
+            assert_eq!(pods.silent(), 0);
+            let busy = pods.hush("a/g", std::slice::from_ref(&bind), at(round + 2));
+            assert!(busy.is_empty() && outlets.pods.is_idle(), "nothing has left");
+            assert_eq!(pods.silent(), 1, "if it is not bound after all, it says it anew");
+        }
     }
 }

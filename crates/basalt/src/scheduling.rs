@@ -1,0 +1,38 @@
+//! The flags that every command with a scheduler in it has.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::live::scheduler::{ConfSource, SchedulerOptions};
+
+/// How to schedule.
+#[derive(Debug, clap::Args)]
+pub struct SchedulingFlags {
+    /// Scheduler configuration in Volcano's form (volcano-scheduler.conf), read again when it changes [default: built in]
+    #[arg(long, alias = "scheduler-conf", value_name = "FILE")]
+    conf: Option<PathBuf>,
+    /// Refuse a configuration that has keys or plugins that are not understood
+    #[arg(long, requires = "conf")]
+    strict_conf: bool,
+    /// Milliseconds between two cycles at most; news wakes one at once
+    #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(10..=60_000))]
+    period_max: u64,
+    /// Seconds between two looks of the auditor at what the scheduler did; 0 for none
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    audit_period: u64,
+}
+
+impl SchedulingFlags {
+    /// `defaults`, changed as the flags say.
+    pub fn over(&self, defaults: SchedulerOptions) -> SchedulerOptions {
+        SchedulerOptions {
+            conf: ConfSource {
+                path: self.conf.clone(),
+                strict: self.strict_conf,
+            },
+            period_max: Duration::from_millis(self.period_max),
+            audit_every: Duration::from_secs(self.audit_period),
+            ..defaults
+        }
+    }
+}
