@@ -1,74 +1,123 @@
 //! Commands: whoever steers a queue by a Command must be allowed to update that queue.
 
+use basalt_api::names;
 use serde_json::Value;
 
-use crate::decision::{AccessReview, Verdict};
-use crate::queue;
-use crate::read::text;
-use crate::request::Operation::Create;
-use crate::rule::{Case, Class, Rule};
+use crate::read::{at, text};
+use crate::request::Operation::{Create, Update};
+use crate::rule::{Access, Case, Rule};
 
 pub(crate) const RULES: &[Rule] = &[
-    Rule {
-        id: "command/queue-action",
-        about: "a Command for a queue says OpenQueue or CloseQueue",
-        class: Class::Invalid,
-        operations: &[Create],
-        check: queue_action,
-    },
-    Rule {
-        id: "command/queue-target",
-        about: "the target queue exists and has the target's uid",
-        class: Class::Forbidden,
-        operations: &[Create],
-        check: queue_target,
-    },
+    Rule::forbidden(
+        "command/fixed",
+        "action and target of a Command do not change: it was judged by them",
+        fixed,
+    )
+    .on(&[Update]),
+    Rule::invalid(
+        "command/queue-action",
+        "a Command for a queue says OpenQueue or CloseQueue, and only such a Command says so",
+        queue_action,
+    )
+    .on(&[Create]),
+    Rule::forbidden("command/queue-exists", "the target queue exists", queue_exists).on(&[Create]),
+    Rule::forbidden("command/queue-uid", "the target queue has the target's uid", queue_uid).on(&[Create]),
+    Rule::forbidden("command/queue-root", "root is not closed", queue_root).on(&[Create]),
+    Rule::access(
+        "command/queue-access",
+        "whoever steers a queue may update it",
+        queue_access,
+    )
+    .on(&[Create]),
 ];
 
-fn names_queue(command: &Value) -> bool {
+/// Read widely, so that no spelling of the target gets around the rules.
+fn targets_queue(command: &Value) -> bool {
     text(command, "/target/kind") == "Queue"
-        && text(command, "/target/apiVersion").starts_with("scheduling.volcano.sh/")
+}
+
+fn fixed(case: &Case<'_>, broken: &mut Vec<String>) {
+    for field in ["action", "target"] {
+        let now = case.object.get(field);
+        if case.old.is_some_and(|old| old.get(field) != now) {
+            broken.push(format!(
+                "{}: {field} cannot be changed to {}, create another Command",
+                case.subject(),
+                now.unwrap_or(&Value::Null)
+            ));
+        }
+    }
 }
 
 fn queue_action(case: &Case<'_>, broken: &mut Vec<String>) {
     let action = text(case.object, "/action");
-    if names_queue(case.object) && !matches!(action, "OpenQueue" | "CloseQueue") {
+    let of_queue = matches!(action, "OpenQueue" | "CloseQueue");
+    let version = text(case.object, "/target/apiVersion");
+    if targets_queue(case.object) && !of_queue {
         broken.push(format!(
             "{}: action is {action:?}, a queue takes \"OpenQueue\" or \"CloseQueue\"",
             case.subject()
         ));
     }
+    if targets_queue(case.object) && !version.starts_with("scheduling.volcano.sh/") {
+        broken.push(format!(
+            "{}: target.apiVersion is {version:?}, a queue's is \"scheduling.volcano.sh/v1beta1\"",
+            case.subject()
+        ));
+    }
+    if of_queue && !targets_queue(case.object) {
+        broken.push(format!(
+            "{}: action is {action:?}, but target.kind is {}: name a Queue",
+            case.subject(),
+            at(case.object, "/target/kind")
+        ));
+    }
 }
 
-fn queue_target(case: &Case<'_>, broken: &mut Vec<String>) {
-    if !names_queue(case.object) {
-        return;
+/// The target's name and the queue of that name, if the target is a queue.
+fn target<'a>(case: &'a Case<'_>) -> Option<(&'a str, Option<&'a Value>)> {
+    let name = text(case.object, "/target/name");
+    targets_queue(case.object).then(|| (name, case.view.queue(name)))
+}
+
+fn queue_exists(case: &Case<'_>, broken: &mut Vec<String>) {
+    if let Some((name, None)) = target(case) {
+        broken.push(format!(
+            "{}: target queue {name:?} does not exist, look at its name again",
+            case.subject()
+        ));
     }
-    let (name, uid) = (text(case.object, "/target/name"), text(case.object, "/target/uid"));
-    match queue::get(case.view, name) {
-        None => broken.push(format!("{}: target queue {name:?} does not exist", case.subject())),
-        Some(queue) if text(&queue, "/metadata/uid") != uid => broken.push(format!(
-            "{}: target.uid is {uid:?} but queue {name:?} has {:?}: it was made anew, look again before steering it",
+}
+
+fn queue_uid(case: &Case<'_>, broken: &mut Vec<String>) {
+    let wanted = text(case.object, "/target/uid");
+    if let Some((name, Some(queue))) = target(case)
+        && text(queue, "/metadata/uid") != wanted
+    {
+        broken.push(format!(
+            "{}: target.uid is {wanted:?} but queue {name:?} has {:?}: it was made anew, look again before steering it",
             case.subject(),
-            text(&queue, "/metadata/uid")
-        )),
-        Some(_) => {}
+            text(queue, "/metadata/uid")
+        ));
+    }
+}
+
+fn queue_root(case: &Case<'_>, broken: &mut Vec<String>) {
+    let closes = text(case.object, "/action") == "CloseQueue";
+    if let Some((names::ROOT_QUEUE, _)) = target(case).filter(|_| closes) {
+        broken.push(format!(
+            "{}: root cannot be closed, close its children instead",
+            case.subject()
+        ));
     }
 }
 
 /// Creating Commands is a common right, updating queues is not.
-pub(crate) fn review(case: &Case<'_>) -> Verdict {
-    if case.request.operation != Create || !names_queue(case.object) {
-        return Verdict::Allow;
-    }
-    let name = text(case.object, "/target/name");
-    Verdict::Review(AccessReview {
-        rule: "command/queue-access",
-        verb: "update".to_owned(),
-        group: "scheduling.volcano.sh".to_owned(),
-        resource: "queues".to_owned(),
-        namespace: String::new(),
-        name: name.to_owned(),
+fn queue_access(case: &Case<'_>) -> Option<Access> {
+    let (name, _) = target(case)?;
+    Some(Access {
+        verb: "update",
+        queue: name.to_owned(),
         denied: format!(
             "{}: {:?} on queue {name:?} needs the right to update that queue, which user {:?} lacks",
             case.subject(),

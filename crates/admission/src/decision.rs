@@ -41,6 +41,18 @@ pub struct Refusal {
     pub message: String,
 }
 
+impl Refusal {
+    /// The refusal of a user who lacks a right.
+    pub fn denied(access: &AccessReview) -> Self {
+        Self {
+            rule: access.rule,
+            code: 403,
+            reason: "Forbidden",
+            message: access.denied.clone(),
+        }
+    }
+}
+
 /// A question to authorisation: may this user do that as well?
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,52 +1,34 @@
 //! Deliveries: a Job, a PodGroup, or a Pod that names a queue and has no PodGroup, arriving at a
 //! queue. What was accepted goes on, so neither scaling nor the objects of an accepted Job count.
 
-use std::sync::Arc;
-
 use basalt_api::names;
 use serde_json::Value;
 
-use crate::queue;
-use crate::read::{annotation, at, items, text};
-use crate::request::Operation::{Create, Update};
-use crate::rule::{Case, Class, Rule};
+use crate::queue::closed_by;
+use crate::read::{annotation, at, text};
+use crate::request::Operation::Create;
+use crate::rule::{Access, Case, Rule};
+use crate::view::job_owners;
 
 pub(crate) const RULES: &[Rule] = &[
-    Rule {
-        id: "delivery/queue-not-root",
-        about: "nothing is delivered to root",
-        class: Class::Forbidden,
-        operations: &[Create, Update],
-        check: not_root,
-    },
-    Rule {
-        id: "delivery/queue-exists",
-        about: "the queue exists",
-        class: Class::Forbidden,
-        operations: &[Create, Update],
-        check: exists,
-    },
-    Rule {
-        id: "delivery/queue-deleting",
-        about: "the queue is not being deleted",
-        class: Class::Forbidden,
-        operations: &[Create, Update],
-        check: not_deleting,
-    },
-    Rule {
-        id: "delivery/queue-leaf",
-        about: "the queue has no children",
-        class: Class::Forbidden,
-        operations: &[Create, Update],
-        check: leaf,
-    },
-    Rule {
-        id: "delivery/queue-open",
-        about: "neither the queue nor an ancestor is wanted closed",
-        class: Class::Forbidden,
-        operations: &[Create, Update],
-        check: open,
-    },
+    Rule::forbidden("delivery/queue-not-root", "nothing is delivered to root", not_root),
+    Rule::forbidden("delivery/queue-exists", "the queue exists", exists),
+    Rule::forbidden(
+        "delivery/queue-deleting",
+        "the queue is not being deleted",
+        not_deleting,
+    ),
+    Rule::forbidden("delivery/queue-leaf", "the queue has no children", leaf),
+    Rule::forbidden(
+        "delivery/queue-open",
+        "neither the queue nor an ancestor is wanted closed",
+        open,
+    ),
+    Rule::access(
+        "delivery/queue-use",
+        "where the settings ask for it (queue_acl), whoever delivers may use the queue",
+        may_use,
+    ),
 ];
 
 /// The field that names the queue, and the queue, if this request is a delivery.
@@ -61,40 +43,32 @@ fn delivered<'a>(case: &'a Case<'_>) -> Option<(&'static str, &'a str)> {
 }
 
 fn pod_queue<'a>(case: &'a Case<'_>) -> Option<&'a str> {
-    let grouped = !annotation(case.object, names::GROUP_NAME).is_empty();
-    (case.request.operation == Create && !grouped).then(|| annotation(case.object, names::QUEUE_NAME))
+    let grouped = [names::GROUP_NAME, names::GROUP_NAME_ALIAS]
+        .iter()
+        .any(|key| !annotation(case.object, key).is_empty());
+    let queue = annotation(case.object, names::QUEUE_NAME);
+    (case.request.operation == Create && !grouped && !owned_by_job(case, queue)).then_some(queue)
 }
 
 /// A PodGroup is delivered when it is made or moved, unless it belongs to a Job that was accepted.
 fn group_queue<'a>(case: &'a Case<'_>) -> Option<&'a str> {
     let queue = text(case.object, "/spec/queue");
     let arrives = case.old.is_none_or(|old| text(old, "/spec/queue") != queue);
-    (arrives && !owned_by_job(case)).then_some(queue)
+    (arrives && !owned_by_job(case, queue)).then_some(queue)
 }
 
-/// The owners of an object that are Volcano Jobs.
-pub(crate) fn job_owners(object: &Value) -> impl Iterator<Item = &Value> {
-    let is_job =
-        |owner: &&Value| text(owner, "/kind") == "Job" && text(owner, "/apiVersion").starts_with("batch.volcano.sh/");
-    items(object, "/metadata/ownerReferences").iter().filter(is_job)
-}
-
-fn owned_by_job(case: &Case<'_>) -> bool {
+/// Whether it belongs to a Job that was accepted, in the queue that the Job is in.
+fn owned_by_job(case: &Case<'_>, queue: &str) -> bool {
     job_owners(case.object).any(|owner| {
-        let job = case
-            .view
-            .get("jobs.batch.volcano.sh", case.request.namespace, text(owner, "/name"));
-        job.is_some_and(|job| {
-            text(&job, "/metadata/uid") == text(owner, "/uid")
-                && text(&job, "/spec/queue") == text(case.object, "/spec/queue")
-        })
+        let (name, uid) = (text(owner, "/name"), text(owner, "/uid"));
+        case.view.holders().has_job(case.request.namespace, name, uid, queue)
     })
 }
 
 /// The field, the queue's name and the queue, where it is a delivery to an existing queue.
-fn reached<'a>(case: &'a Case<'_>) -> Option<(&'static str, &'a str, Arc<Value>)> {
+fn reached<'a>(case: &'a Case<'_>) -> Option<(&'static str, &'a str, &'a Value)> {
     let (field, name) = delivered(case)?;
-    Some((field, name, queue::get(case.view, name)?))
+    Some((field, name, case.view.queue(name)?))
 }
 
 fn not_root(case: &Case<'_>, broken: &mut Vec<String>) {
@@ -108,7 +82,7 @@ fn not_root(case: &Case<'_>, broken: &mut Vec<String>) {
 
 fn exists(case: &Case<'_>, broken: &mut Vec<String>) {
     if let Some((field, name)) = delivered(case)
-        && queue::get(case.view, name).is_none()
+        && case.view.queue(name).is_none()
     {
         broken.push(format!(
             "{}: {field} {name:?} does not exist, create the queue or choose another",
@@ -119,7 +93,7 @@ fn exists(case: &Case<'_>, broken: &mut Vec<String>) {
 
 fn not_deleting(case: &Case<'_>, broken: &mut Vec<String>) {
     if let Some((field, name, queue)) = reached(case)
-        && !at(&queue, "/metadata/deletionTimestamp").is_null()
+        && !at(queue, "/metadata/deletionTimestamp").is_null()
     {
         broken.push(format!(
             "{}: {field} {name:?} is being deleted, choose another queue",
@@ -132,13 +106,12 @@ fn leaf(case: &Case<'_>, broken: &mut Vec<String>) {
     let Some((field, name, _)) = reached(case).filter(|(_, name, _)| *name != names::ROOT_QUEUE) else {
         return;
     };
-    let children = case.view.children(name);
-    if let Some(child) = children.first() {
+    let mut children = case.view.tree().children(name);
+    let count = children.len();
+    if let Some(child) = children.next() {
         broken.push(format!(
-            "{}: {field} {name:?} has {} children and takes no jobs itself, choose a leaf such as {:?}",
-            case.subject(),
-            children.len(),
-            text(child, "/metadata/name")
+            "{}: {field} {name:?} has {count} children and takes no jobs itself, choose a leaf such as {child:?}",
+            case.subject()
         ));
     }
 }
@@ -147,7 +120,7 @@ fn open(case: &Case<'_>, broken: &mut Vec<String>) {
     let Some((field, name, queue)) = reached(case) else {
         return;
     };
-    match queue::closed_by(case.view, &queue) {
+    match closed_by(case.view, queue) {
         None => {}
         Some(closed) if closed == name => broken.push(format!(
             "{}: {field} {name:?} is closed (its spec.state is \"Closed\"), open it or choose another queue",
@@ -158,4 +131,17 @@ fn open(case: &Case<'_>, broken: &mut Vec<String>) {
             case.subject()
         )),
     }
+}
+
+fn may_use(case: &Case<'_>) -> Option<Access> {
+    let (field, name) = delivered(case).filter(|_| case.settings.queue_acl)?;
+    Some(Access {
+        verb: "use",
+        queue: name.to_owned(),
+        denied: format!(
+            "{}: {field} {name:?} needs the right to use that queue, which user {:?} lacks: ask for it (verb use on queues/{name}) or choose another queue",
+            case.subject(),
+            case.request.user.name
+        ),
+    })
 }

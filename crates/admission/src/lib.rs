@@ -9,14 +9,19 @@ mod decision;
 mod delivery;
 mod job;
 mod podgroup;
+mod quantities;
 mod queue;
 mod read;
 mod request;
+mod review;
 mod rule;
+mod view;
 
 pub use decision::{AccessReview, Decision, Refusal, Verdict};
-pub use request::{Operation, Request, User, View};
+pub use request::{Operation, Request, Settings, User};
+pub use review::{Review, ReviewError, Stage};
 pub use rule::{Class, Rule};
+pub use view::View;
 
 use serde_json::Value;
 
@@ -49,11 +54,11 @@ impl Kind {
             Self::Command => &[command::RULES],
             Self::Job => &[job::RULES, job::PART_RULES, delivery::RULES],
             Self::Pod | Self::PodGroup => &[delivery::RULES],
-            Self::Queue => &[queue::RULES],
+            Self::Queue => &[queue::RULES, queue::DELETE_RULES],
         }
     }
 
-    fn default(self, request: &Request<'_>, view: &dyn View, object: &mut Value) {
+    fn default(self, request: &Request<'_>, view: &View, object: &mut Value) {
         match self {
             Self::Job => job::default(request.operation, object),
             Self::PodGroup => podgroup::default(request, view, object),
@@ -71,6 +76,7 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
         job::RULES,
         job::PART_RULES,
         queue::RULES,
+        queue::DELETE_RULES,
     ]
     .into_iter()
     .flatten()
@@ -82,7 +88,7 @@ pub fn concerns(group: &str, resource: &str) -> bool {
 }
 
 /// Decides one request.
-pub fn admit(request: &Request<'_>, view: &dyn View) -> Decision {
+pub fn admit(request: &Request<'_>, view: &View, settings: &Settings) -> Decision {
     let allow = Decision {
         object: None,
         warnings: Vec::new(),
@@ -111,15 +117,13 @@ pub fn admit(request: &Request<'_>, view: &dyn View) -> Decision {
     let case = Case {
         request,
         view,
+        settings,
         object: &object,
         old: old.as_ref(),
     };
-    let mut verdict = rule::judge(kind.rules(), &case);
-    if kind == Kind::Command && verdict == Verdict::Allow {
-        verdict = command::review(&case);
-    }
-    let warnings = match (kind, request.old) {
-        (Kind::Queue, Some(old)) if request.operation == Operation::Update => queue::warnings(&object, old),
+    let verdict = rule::judge(kind.rules(), &case);
+    let warnings = match kind {
+        Kind::Queue if request.operation != Operation::Delete => queue::warnings(&case),
         _ => Vec::new(),
     };
     let changed = request.operation != Operation::Delete && &object != came;

@@ -3,13 +3,13 @@
 use basalt_api::names;
 use serde_json::{Value, json};
 
-use crate::delivery;
-use crate::read::{annotation, set, text};
-use crate::request::{Request, View};
+use crate::read::{set, text};
+use crate::request::Request;
+use crate::view::{View, job_owners};
 
 /// No queue means the namespace's queue, else `default`. An unchanged group is left alone, and the
 /// group of a Job goes where the Job went.
-pub(crate) fn default(request: &Request<'_>, view: &dyn View, group: &mut Value) {
+pub(crate) fn default(request: &Request<'_>, view: &View, group: &mut Value) {
     if !text(group, "/spec/queue").is_empty() && text(group, "/spec/queue") != names::DEFAULT_QUEUE {
         return;
     }
@@ -19,18 +19,10 @@ pub(crate) fn default(request: &Request<'_>, view: &dyn View, group: &mut Value)
         }
         return;
     }
-    let of_job = delivery::job_owners(group).next().is_some();
-    let namespace = if of_job {
-        None
-    } else {
-        view.get("namespaces", "", request.namespace)
-    };
-    let queue = match namespace
-        .as_deref()
-        .map(|namespace| annotation(namespace, names::QUEUE_NAME))
-    {
-        None | Some("") => names::DEFAULT_QUEUE,
-        Some(queue) => queue,
+    let of_job = job_owners(group).next().is_some();
+    let queue = match view.namespace_queue(request.namespace) {
+        queue if of_job || queue.is_empty() => names::DEFAULT_QUEUE,
+        queue => queue,
     };
     set(group, "/spec", "queue", json!(queue));
 }

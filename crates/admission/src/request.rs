@@ -1,6 +1,4 @@
-//! What comes in: one write request, and a view of what is stored.
-
-use std::sync::Arc;
+//! What comes in: one write request, and what an administrator has set.
 
 use serde_json::Value;
 
@@ -49,17 +47,20 @@ pub struct Request<'a> {
     pub dry_run: bool,
 }
 
-/// The stored objects that rules look at. Resources are named as in storage: `pods`,
-/// `queues.scheduling.volcano.sh`.
-pub trait View {
-    /// One object.
-    fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>>;
-    /// All objects of a resource, in one namespace or in all.
-    fn list(&self, resource: &str, namespace: Option<&str>) -> Vec<Arc<Value>>;
-    /// The queues whose parent is `parent`. A caller with an index overrides this.
-    fn children(&self, parent: &str) -> Vec<Arc<Value>> {
-        let mut queues = self.list(crate::queue::RESOURCE, None);
-        queues.retain(|queue| crate::queue::parent_of(queue) == parent);
-        queues
+/// What an administrator can set about the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Levels under the root that the tree of queues may have.
+    pub queue_depth_max: usize,
+    /// Whether a delivery also needs the right to `use` the queue.
+    pub queue_acl: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            queue_depth_max: 5,
+            queue_acl: false,
+        }
     }
 }

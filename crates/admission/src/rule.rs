@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use crate::decision::{Refusal, Verdict};
+use crate::decision::{AccessReview, Refusal, Verdict};
 use crate::read::text;
-use crate::request::{Operation, Request, View};
+use crate::request::{Operation, Request, Settings};
+use crate::view::View;
 
 /// What a broken rule says about the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,8 @@ impl Class {
 /// One request with its defaults filled in, as rules see it.
 pub(crate) struct Case<'a> {
     pub(crate) request: &'a Request<'a>,
-    pub(crate) view: &'a dyn View,
+    pub(crate) view: &'a View,
+    pub(crate) settings: &'a Settings,
     /// The new object; on delete the stored one.
     pub(crate) object: &'a Value,
     /// The stored object, with the same defaults filled in (update, delete).
@@ -62,8 +64,23 @@ impl Case<'_> {
     }
 }
 
-/// Adds one clause for each way in which the rule is broken.
-pub(crate) type Check = fn(&Case<'_>, &mut Vec<String>);
+/// How a rule is checked.
+pub(crate) enum Check {
+    /// Adds one clause for each way in which the rule is broken.
+    Judge(Judge),
+    /// What the user must be allowed to do as well, where the request needs it.
+    Ask(Ask),
+}
+
+pub(crate) type Judge = fn(&Case<'_>, &mut Vec<String>);
+pub(crate) type Ask = fn(&Case<'_>) -> Option<Access>;
+
+/// A right that a request needs besides the one to make it.
+pub(crate) struct Access {
+    pub(crate) verb: &'static str,
+    pub(crate) queue: String,
+    pub(crate) denied: String,
+}
 
 /// One rule of admission.
 pub struct Rule {
@@ -78,27 +95,81 @@ pub struct Rule {
     pub(crate) check: Check,
 }
 
-/// Runs the rules that apply; all broken ones speak, the first names the refusal.
+impl Rule {
+    /// A rule about what is written, on create and update: 422.
+    pub(crate) const fn invalid(id: &'static str, about: &'static str, check: Judge) -> Self {
+        Self {
+            id,
+            about,
+            class: Class::Invalid,
+            operations: &[Operation::Create, Operation::Update],
+            check: Check::Judge(check),
+        }
+    }
+
+    /// A rule about whether it may be here and now, on create and update: 403.
+    pub(crate) const fn forbidden(id: &'static str, about: &'static str, check: Judge) -> Self {
+        Self {
+            class: Class::Forbidden,
+            ..Self::invalid(id, about, check)
+        }
+    }
+
+    /// A right that is needed besides, on create and update: 403.
+    pub(crate) const fn access(id: &'static str, about: &'static str, ask: Ask) -> Self {
+        Self {
+            id,
+            about,
+            class: Class::Forbidden,
+            operations: &[Operation::Create, Operation::Update],
+            check: Check::Ask(ask),
+        }
+    }
+
+    /// The same rule at other operations.
+    pub(crate) const fn on(self, operations: &'static [Operation]) -> Self {
+        Self { operations, ..self }
+    }
+}
+
+/// Runs the rules that apply; all broken ones speak, the first names the refusal. Rights are asked
+/// for only where everything else is well.
 pub(crate) fn judge(tables: &[&'static [Rule]], case: &Case<'_>) -> Verdict {
+    let applies = |rule: &&'static Rule| rule.operations.contains(&case.request.operation);
+    let rules = || tables.iter().copied().flatten().filter(applies);
     let mut first: Option<&Rule> = None;
     let mut clauses = Vec::new();
-    for rule in tables
-        .iter()
-        .copied()
-        .flatten()
-        .filter(|rule| rule.operations.contains(&case.request.operation))
-    {
+    for rule in rules() {
+        let Check::Judge(check) = rule.check else { continue };
         let before = clauses.len();
-        (rule.check)(case, &mut clauses);
+        check(case, &mut clauses);
         if clauses.len() > before {
             first = first.or(Some(rule));
         }
     }
-    let Some(rule) = first else { return Verdict::Allow };
+    let Some(rule) = first else {
+        let asked = rules().find_map(|rule| match rule.check {
+            Check::Ask(ask) => ask(case).map(|access| review(rule, access)),
+            Check::Judge(_) => None,
+        });
+        return asked.map_or(Verdict::Allow, Verdict::Review);
+    };
     Verdict::Refuse(Refusal {
         rule: rule.id,
         code: rule.class.code(),
         reason: rule.class.reason(),
         message: clauses.join("; "),
     })
+}
+
+fn review(rule: &'static Rule, access: Access) -> AccessReview {
+    AccessReview {
+        rule: rule.id,
+        verb: access.verb.to_owned(),
+        group: "scheduling.volcano.sh".to_owned(),
+        resource: "queues".to_owned(),
+        namespace: String::new(),
+        name: access.queue,
+        denied: access.denied,
+    }
 }

@@ -1,5 +1,7 @@
 //! The HTTP face, driven in-process: raw requests and `kube::Client`, over a store in memory.
 
+#[path = "face/admission.rs"]
+mod admission;
 #[path = "face/custom.rs"]
 mod custom;
 #[path = "face/lists.rs"]

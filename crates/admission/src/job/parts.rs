@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{replicas, task_label, tasks};
 use crate::read::{at, integer, items, text};
 use crate::request::Operation::{Create, Update};
+use crate::rule::Check::Judge;
 use crate::rule::{Case, Class, Rule};
 
 const EVENTS: [&str; 8] = [
@@ -37,56 +38,56 @@ pub(crate) const RULES: &[Rule] = &[
         about: "a policy names events or an exit code, not both and not neither",
         class: Class::Invalid,
         operations: &[Create],
-        check: policy_trigger,
+        check: Judge(policy_trigger),
     },
     Rule {
         id: "job/policy-words",
         about: "a policy's events and action are ones that exist, its exit code is not 0",
         class: Class::Invalid,
         operations: &[Create],
-        check: policy_words,
+        check: Judge(policy_words),
     },
     Rule {
         id: "job/policy-once",
         about: "no event and no exit code has two policies in one list, and * stands alone",
         class: Class::Invalid,
         operations: &[Create],
-        check: policy_once,
+        check: Judge(policy_once),
     },
     Rule {
         id: "job/durations",
         about: "runningEstimate and the timeouts of policies are durations, such as 90s or 1h30m",
         class: Class::Invalid,
         operations: &[Create],
-        check: durations,
+        check: Judge(durations),
     },
     Rule {
         id: "job/depends-on",
         about: "tasks depend on other tasks of the job, without a cycle",
         class: Class::Invalid,
         operations: &[Create],
-        check: depends_on,
+        check: Judge(depends_on),
     },
     Rule {
         id: "job/volumes",
         about: "a volume has a mount path of its own, and a claim or the name of one, not both",
         class: Class::Invalid,
         operations: &[Create],
-        check: volumes,
+        check: Judge(volumes),
     },
     Rule {
         id: "job/partitions",
         about: "the partitions of a task are as many pods as it has",
         class: Class::Invalid,
         operations: &[Create, Update],
-        check: partitions,
+        check: Judge(partitions),
     },
     Rule {
         id: "job/topology",
         about: "a network topology names its highest tier by number or by name, not both",
         class: Class::Invalid,
         operations: &[Create],
-        check: topology,
+        check: Judge(topology),
     },
 ];
 

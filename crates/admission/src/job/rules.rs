@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{PLUGINS, replicas, task_label, tasks, total};
 use crate::read::{at, integer, text};
 use crate::request::Operation::{Create, Update};
+use crate::rule::Check::Judge;
 use crate::rule::{Case, Class, Rule};
 
 /// The length of a DNS label: pod names become host names and label values.
@@ -18,70 +19,70 @@ pub(crate) const RULES: &[Rule] = &[
         about: "a job has at least one task",
         class: Class::Invalid,
         operations: &[Create, Update],
-        check: tasks_present,
+        check: Judge(tasks_present),
     },
     Rule {
         id: "job/task-names-unique",
         about: "task names differ, for pod names are made of them",
         class: Class::Invalid,
         operations: &[Create, Update],
-        check: task_names_unique,
+        check: Judge(task_names_unique),
     },
     Rule {
         id: "job/replicas",
         about: "a task's replicas are zero or more",
         class: Class::Invalid,
         operations: &[Create, Update],
-        check: replicas_valid,
+        check: Judge(replicas_valid),
     },
     Rule {
         id: "job/task-min-available",
         about: "a task's minAvailable is between 0 and its replicas",
         class: Class::Invalid,
         operations: &[Create, Update],
-        check: task_min_available,
+        check: Judge(task_min_available),
     },
     Rule {
         id: "job/min-available-positive",
         about: "minAvailable is more than zero",
         class: Class::Invalid,
         operations: &[Create, Update],
-        check: min_available_positive,
+        check: Judge(min_available_positive),
     },
     Rule {
         id: "job/min-available-reachable",
         about: "minAvailable is at most the sum of replicas",
         class: Class::Invalid,
         operations: &[Create, Update],
-        check: min_available_reachable,
+        check: Judge(min_available_reachable),
     },
     Rule {
         id: "job/min-success-reachable",
         about: "minSuccess is between 1 and the sum of replicas",
         class: Class::Invalid,
         operations: &[Create, Update],
-        check: min_success_reachable,
+        check: Judge(min_success_reachable),
     },
     Rule {
         id: "job/pod-names",
         about: "every pod name <job>-<task>-<index> is a valid name of at most 63 characters",
         class: Class::Invalid,
         operations: &[Create, Update],
-        check: pod_names,
+        check: Judge(pod_names),
     },
     Rule {
         id: "job/plugins-known",
         about: "every plugin is one that exists",
         class: Class::Invalid,
         operations: &[Create],
-        check: plugins_known,
+        check: Judge(plugins_known),
     },
     Rule {
         id: "job/spec-fixed",
         about: "only replicas, minAvailable and priorityClassName change after creation",
         class: Class::Forbidden,
         operations: &[Update],
-        check: spec_fixed,
+        check: Judge(spec_fixed),
     },
 ];
 

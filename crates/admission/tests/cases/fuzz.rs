@@ -4,7 +4,7 @@ use basalt_admission::Verdict;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
-use crate::support::{Row, decide};
+use crate::table::{Row, decide};
 
 const KEYS: [&str; 22] = [
     "metadata",

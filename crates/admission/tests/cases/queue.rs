@@ -1,77 +1,9 @@
-//! Queues.
+//! Queues: what is filled in, what is said, and what must not hang.
 
-use basalt_admission::Verdict;
 use serde_json::{Value, json};
 
-use crate::support::{Row, World, decide, queue, read};
-
-pub(crate) fn rows() -> Vec<Row> {
-    read(include_str!("queue.txt"), build)
-}
-
-fn build(what: &str, details: Value) -> Row {
-    let name = details[0].as_str().expect("a name");
-    let spec = |index: usize| Some(queue(name, details[index].clone()));
-    let row = Row::new("scheduling.volcano.sh", "queues", name);
-    match what {
-        "create" => Row { object: spec(1), ..row },
-        "update" => Row {
-            old: spec(1),
-            object: spec(2),
-            ..row
-        },
-        "delete" => {
-            let mut stored = queue(name, details[1].clone());
-            stored["status"] = json!({"state": details[2]});
-            let world = World::usual().with("queues.scheduling.volcano.sh", stored.clone());
-            Row {
-                old: Some(stored),
-                world,
-                ..row
-            }
-        }
-        other => panic!("unknown: {other}"),
-    }
-}
-
-/// A cycle that was stored by other means neither hangs admission nor blocks other edits (Volcano #5807).
-#[test]
-fn a_stored_cycle_does_not_hang() {
-    let world = World::usual()
-        .queue("x", json!({"parent": "y"}))
-        .queue("y", json!({"parent": "x"}));
-    let verdict = |what, details| {
-        decide(&Row {
-            world: world.clone(),
-            ..build(what, details)
-        })
-        .verdict
-    };
-    assert_eq!(
-        verdict("update", json!(["x", {"parent": "y"}, {"parent": "y", "weight": 2}])),
-        Verdict::Allow
-    );
-    assert_eq!(
-        verdict("update", json!(["x", {"parent": "y"}, {"parent": "root"}])),
-        Verdict::Allow
-    );
-    verdict("create", json!(["z", {"parent": "x"}]));
-}
-
-/// Volcano #3517: a queue could not be edited while it was Closing.
-#[test]
-fn a_queue_in_any_state_can_be_edited() {
-    for state in ["Open", "Closing", "Closed", "Unknown", ""] {
-        let mut row = build(
-            "update",
-            json!(["q", {"state": "Closed"}, {"state": "Closed", "weight": 2}]),
-        );
-        for object in [&mut row.object, &mut row.old] {
-            object.as_mut().expect("object")["status"] = json!({"state": state});
-        }
-        assert_eq!(decide(&row).verdict, Verdict::Allow, "{state}");
-    }
-}
+use crate::table::queue::build;
+use crate::table::{Row, decide};
 
 #[test]
 fn defaults() {
@@ -82,13 +14,42 @@ fn defaults() {
     };
     let usual = json!({"weight": 1, "reclaimable": true, "state": "Open", "parent": "root"});
     assert_eq!(filled("create", json!(["q", {}])), Some(usual.clone()));
-    assert_eq!(filled("create", json!(["q", usual])), None);
+    assert_eq!(filled("create", json!(["q", usual])), Some(usual.clone()));
+    assert_eq!(filled("update", json!(["q", usual, usual])), None);
     let root = json!({"weight": 1, "reclaimable": false, "state": "Open"});
     assert_eq!(filled("create", json!(["root", {}])), Some(root));
     // A client that does not know spec.state keeps the stored one.
     let closed = json!({"weight": 1, "reclaimable": true, "state": "Closed", "parent": "root"});
     let unaware = json!({"weight": 1, "reclaimable": true, "parent": "root"});
     assert_eq!(filled("update", json!(["q", closed, unaware])), Some(closed));
+}
+
+/// The controller empties a queue before it goes, so it must be asked.
+#[test]
+fn the_finalizer_is_set_once_and_only_at_create() {
+    let finalizers = |row: &Row| {
+        decide(row)
+            .object
+            .map(|object| object["metadata"]["finalizers"].clone())
+    };
+    let mut row = build("create", json!(["q", {}]));
+    assert_eq!(finalizers(&row), Some(json!(["basalt.sh/queue"])));
+    row.object.as_mut().expect("object")["metadata"]["finalizers"] = json!(["mine/own", "basalt.sh/queue"]);
+    assert_eq!(finalizers(&row), Some(json!(["mine/own", "basalt.sh/queue"])));
+    row.object.as_mut().expect("object")["metadata"]["finalizers"] = json!(["mine/own"]);
+    assert_eq!(finalizers(&row), Some(json!(["mine/own", "basalt.sh/queue"])));
+    let whole = json!({"weight": 1, "reclaimable": true, "state": "Open", "parent": "root"});
+    assert_eq!(finalizers(&build("update", json!(["q", whole, whole]))), None);
+}
+
+#[test]
+fn what_opens_under_a_closed_ancestor_is_told_so() {
+    let warnings = |details| decide(&build("update", details)).warnings;
+    let closed = json!({"parent": "shut", "state": "Closed"});
+    let open = json!({"parent": "shut", "state": "Open"});
+    let told = warnings(json!(["shut-a", closed, open]));
+    assert!(told.len() == 1 && told[0].contains("\"shut\""), "{told:?}");
+    assert_eq!(warnings(json!(["shut-a", open, open])), [""; 0]);
 }
 
 #[test]

@@ -3,34 +3,37 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use basalt_admission::{Decision, Operation, Request, Verdict, View};
+use basalt_admission::{Decision, Operation, Request, Settings, Verdict, View};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 
 use super::call::Call;
 use super::status::{ApiError, ApiResult};
-use crate::store::{Key, Object, Revision, Store};
+use crate::store::{EventKind, Key, Object, Revision, Store, Watch};
 
 /// Decides about writes. The default is [`Rules`]; tests and other hosts may bring their own.
 pub trait AdmissionHook: Send + Sync {
     /// Whether the hook has anything to say about the resource.
     fn concerns(&self, group: &str, resource: &str) -> bool;
     /// Decides one request.
-    fn admit(&self, request: &Request<'_>, view: &dyn View) -> Decision;
+    fn admit(&self, request: &Request<'_>, view: &View) -> Decision;
 }
 
 /// The rules of the `admission` crate.
-#[derive(Debug, Clone, Copy)]
-pub struct Rules;
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rules {
+    /// What the administrator has set about them.
+    pub settings: Settings,
+}
 
 impl AdmissionHook for Rules {
     fn concerns(&self, group: &str, resource: &str) -> bool {
         basalt_admission::concerns(group, resource)
     }
 
-    fn admit(&self, request: &Request<'_>, view: &dyn View) -> Decision {
-        basalt_admission::admit(request, view)
+    fn admit(&self, request: &Request<'_>, view: &View) -> Decision {
+        basalt_admission::admit(request, view, &self.settings)
     }
 }
 
@@ -61,26 +64,63 @@ impl ValueCache {
     }
 }
 
-struct StoreView<'a> {
-    store: &'a Store,
-    cache: &'a ValueCache,
+/// What rules look at, kept in step with what is durable. That is enough: whoever may change what a decision looks at
+/// waits at the gate until the decision's own write is durable (see [`passage`]).
+#[derive(Default)]
+pub(crate) struct Standing {
+    view: View,
+    watches: HashMap<&'static str, Watch>,
 }
 
-impl View for StoreView<'_> {
-    fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
-        // The head, so that two dependent writes in flight cannot both pass.
-        self.store
-            .head(&Key::new(resource, namespace, name))
-            .and_then(|object| self.cache.value(&object))
+/// How often a resource is listed anew in one go, when its history is forgotten faster than it can be read.
+const LISTS_MAX: usize = 3;
+
+impl Standing {
+    /// Takes in what was stored since the last time.
+    pub(crate) fn catch_up(&mut self, store: &Store) {
+        for resource in View::RESOURCES {
+            let mut lists = 0;
+            loop {
+                match self.watches.get_mut(resource).map(Watch::ready) {
+                    Some(Ok(events)) if events.is_empty() => break,
+                    Some(Ok(events)) => {
+                        for event in events {
+                            self.take(resource, event.kind, &event.object);
+                        }
+                    }
+                    None | Some(Err(_)) if lists < LISTS_MAX => {
+                        lists += 1;
+                        self.list(store, resource);
+                    }
+                    None | Some(Err(_)) => break,
+                }
+            }
+        }
     }
 
-    fn list(&self, resource: &str, namespace: Option<&str>) -> Vec<Arc<Value>> {
-        let listing = self.store.list(resource, namespace);
-        listing
-            .objects
-            .iter()
-            .filter_map(|object| self.cache.value(object))
-            .collect()
+    fn take(&mut self, resource: &str, kind: EventKind, object: &Object) {
+        match kind {
+            EventKind::Added | EventKind::Modified => {
+                // What is stored was JSON when it came.
+                if let Ok(value) = serde_json::from_slice(&object.body) {
+                    self.view.put(resource, &Arc::new(value));
+                }
+            }
+            EventKind::Deleted => self.view.remove(resource, &object.key.namespace, &object.key.name),
+        }
+    }
+
+    fn list(&mut self, store: &Store, resource: &'static str) {
+        let listing = store.list(resource, None);
+        let key = |object: &Arc<Object>| (object.key.namespace.to_string(), object.key.name.to_string());
+        self.view.retain(resource, &listing.objects.iter().map(key).collect());
+        for object in &listing.objects {
+            self.take(resource, EventKind::Modified, object);
+        }
+        match store.watch(resource, listing.revision) {
+            Ok(watch) => drop(self.watches.insert(resource, watch)),
+            Err(_) => drop(self.watches.remove(resource)),
+        }
     }
 }
 
@@ -120,14 +160,15 @@ pub(crate) fn admit(
 ) -> ApiResult<()> {
     let inner = &call.server.inner;
     let (hook, kind) = (&inner.options.admission, &call.kind);
-    if !hook.concerns(&kind.group, &kind.plural) {
+    // Subresources have one writer each, and there are many writes of them.
+    if call.sub.is_some() || !hook.concerns(&kind.group, &kind.plural) {
         return Ok(());
     }
     let request = Request {
         operation,
         group: &kind.group,
         resource: &kind.plural,
-        subresource: call.sub.map(super::kinds::Sub::name),
+        subresource: None,
         namespace: &call.namespace,
         name,
         user: call.identity.user(),
@@ -135,13 +176,11 @@ pub(crate) fn admit(
         old,
         dry_run: call.query.dry_run,
     };
-    let decision = hook.admit(
-        &request,
-        &StoreView {
-            store: &inner.store,
-            cache: &inner.values,
-        },
-    );
+    let decision = {
+        let mut standing = inner.standing.lock();
+        standing.catch_up(&inner.store);
+        hook.admit(&request, &standing.view)
+    };
     warnings.extend(decision.warnings);
     match decision.verdict {
         // Until there is RBAC every user is the admin, whose reviews all end with yes.

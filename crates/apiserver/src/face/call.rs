@@ -74,16 +74,20 @@ const OBJECT_MAX: usize = body::BODY_MAX + 64 * 1024;
 /// Commits, and does what must follow: a changed definition changes the table of kinds, and only then others may pass.
 pub(crate) async fn commit(call: &Call, passage: Passage, writes: Vec<Write>) -> Result<Commit, Refused> {
     let defines = *call.kind.resource == *custom::RESOURCE;
-    if matches!(passage, Passage::Free) && !defines {
-        return submit(call.store(), writes).await;
-    }
     let server = call.server.clone();
+    if matches!(passage, Passage::Free) && !defines {
+        let done = submit(call.store(), writes).await;
+        server.look(&call.kind.resource);
+        return done;
+    }
+    let resource = call.kind.resource.clone();
     // In a task of its own, for the client may go away at any moment and what follows must happen all the same.
     let task = tokio::spawn(async move {
         let done = submit(server.store(), writes).await;
         if defines && done.is_ok() {
             server.reload();
         }
+        server.look(&resource);
         drop(passage);
         done
     });

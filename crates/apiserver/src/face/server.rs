@@ -16,7 +16,7 @@ use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::admission::{AdmissionHook, ValueCache};
+use super::admission::{AdmissionHook, Standing, ValueCache};
 use super::auth::Identity;
 use super::call::{self, Call};
 use super::custom::Definition;
@@ -55,7 +55,7 @@ impl Default for ServerOptions {
         ServerOptions {
             clock: Arc::new(jiff::Timestamp::now),
             uids: Arc::new(random_uid),
-            admission: Arc::new(super::admission::Rules),
+            admission: Arc::new(super::admission::Rules::default()),
             token: None,
             event_ttl: Duration::from_hours(1),
             bookmark_period: Duration::from_mins(1),
@@ -103,6 +103,8 @@ pub(crate) struct Inner {
     reload: Mutex<()>,
     definitions: Mutex<BTreeMap<Key, (Revision, Arc<Definition>)>>,
     pub(crate) values: ValueCache,
+    /// What admission decides by.
+    pub(crate) standing: Mutex<Standing>,
     /// Lists that are being read page by page.
     pub(crate) pages: Pages,
     /// See [`super::admission::passage`].
@@ -136,6 +138,7 @@ impl Server {
                 reload: Mutex::new(()),
                 definitions: Mutex::default(),
                 values: ValueCache::default(),
+                standing: Mutex::default(),
                 pages: Pages::default(),
                 gate: Arc::default(),
                 evictions: tokio::sync::Mutex::default(),
@@ -145,6 +148,8 @@ impl Server {
             }),
         };
         server.reload();
+        // Read now what is there, so that the first write does not wait for it.
+        server.inner.standing.lock().catch_up(&server.inner.store);
         server
     }
 
@@ -167,6 +172,16 @@ impl Server {
             .flat_map(|definition| definition.kinds.clone());
         *self.inner.registry.write() = Arc::new(Registry::new(kinds));
         self.inner.kinds_changed.send_replace(());
+    }
+
+    /// Lets admission see a write of `resource` at once, so that no later decision has many to take in.
+    pub(crate) fn look(&self, resource: &str) {
+        // Whoever holds it is taking in the same writes.
+        if basalt_admission::View::RESOURCES.contains(&resource)
+            && let Some(mut standing) = self.inner.standing.try_lock()
+        {
+            standing.catch_up(&self.inner.store);
+        }
     }
 
     /// All stored CRDs; each is read once per revision.

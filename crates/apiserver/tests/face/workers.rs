@@ -174,7 +174,7 @@ impl AdmissionHook for Adoption {
         resource == "configmaps"
     }
 
-    fn admit(&self, request: &Request<'_>, _: &dyn View) -> Decision {
+    fn admit(&self, request: &Request<'_>, _: &View) -> Decision {
         let swaps = match (request.operation, request.name) {
             (Operation::Delete, "child") => std::mem::take(&mut *self.swaps.lock().expect("a lock")),
             _ => Vec::new(),

@@ -1,0 +1,52 @@
+//! Lists of quantities in objects that nobody has promised anything about.
+
+use basalt_api::Quantity;
+use basalt_api::quantity::Format;
+use serde_json::Value;
+
+/// Amounts count no further than this (10^23 units): hundreds of thousands of them can be added up.
+const NANO_MAX: i128 = 10_i128.pow(32);
+
+/// The entries of a map; none if it is something else.
+pub(crate) fn entries(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    value
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| (name.as_str(), value))
+}
+
+/// A quantity as it may be written: text or number.
+pub(crate) fn quantity(value: &Value) -> Result<Quantity, String> {
+    let text = match value {
+        Value::String(text) => Quantity::parse(text),
+        Value::Number(number) => Quantity::parse(&number.to_string()),
+        other => return Err(format!("{other} is not a quantity")),
+    };
+    text.map_err(|error| error.to_string())
+}
+
+/// The amounts of a list that can be read, held within what can be added up.
+pub(crate) fn amounts(list: &Value) -> impl Iterator<Item = (&str, Quantity)> {
+    entries(list).filter_map(|(dimension, written)| Some((dimension, bounded(quantity(written).ok()?))))
+}
+
+/// The amount of one dimension of a list, if it is set and can be read.
+pub(crate) fn amount(list: &Value, dimension: &str) -> Option<Quantity> {
+    list.get(dimension)
+        .and_then(|written| quantity(written).ok())
+        .map(bounded)
+}
+
+fn bounded(amount: Quantity) -> Quantity {
+    let nano = amount.nano().clamp(-NANO_MAX, NANO_MAX);
+    Quantity::from_nano(nano, amount.format()).unwrap_or(amount)
+}
+
+/// A sum in words, written as `like` is.
+pub(crate) fn written(nano: i128, like: Format) -> String {
+    match Quantity::from_nano(nano, like) {
+        Some(quantity) => quantity.to_string(),
+        None => format!("{nano}n"),
+    }
+}

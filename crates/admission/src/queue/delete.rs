@@ -1,0 +1,104 @@
+//! Which queue may be deleted. The finalizer lets the controller delete its children and what is left
+//! in it first.
+
+use basalt_api::names;
+use serde_json::Value;
+
+use super::closed_by;
+use crate::read::text;
+use crate::request::Operation::Delete;
+use crate::rule::{Case, Rule};
+use crate::view::Measure;
+
+pub(crate) const RULES: &[Rule] = &[
+    Rule::forbidden("queue/delete-protected", "default and root always exist", protected).on(&[Delete]),
+    Rule::forbidden(
+        "queue/delete-closed",
+        "only a queue whose status.state is Closed is deleted",
+        closed,
+    )
+    .on(&[Delete]),
+    Rule::forbidden(
+        "queue/delete-wanted",
+        "only a queue that is still wanted closed, by itself or an ancestor, is deleted",
+        wanted,
+    )
+    .on(&[Delete]),
+    Rule::forbidden(
+        "queue/delete-descendants",
+        "only a queue whose descendants are all Closed is deleted",
+        descendants,
+    )
+    .on(&[Delete]),
+    Rule::forbidden(
+        "queue/delete-unfinished",
+        "a queue with an unfinished Job is not deleted, whatever its status says",
+        unfinished,
+    )
+    .on(&[Delete]),
+];
+
+fn protected(case: &Case<'_>, broken: &mut Vec<String>) {
+    if matches!(case.request.name, names::ROOT_QUEUE | names::DEFAULT_QUEUE) {
+        broken.push(format!(
+            "{}: this queue always exists and cannot be deleted",
+            case.subject()
+        ));
+    }
+}
+
+fn state(queue: &Value) -> &str {
+    match text(queue, "/status/state") {
+        "" => "Open",
+        state => state,
+    }
+}
+
+fn closed(case: &Case<'_>, broken: &mut Vec<String>) {
+    let state = state(case.object);
+    if state != "Closed" {
+        broken.push(format!(
+            "{}: status.state is {state:?}, only a Closed queue can be deleted: set spec.state to \"Closed\" and let its jobs end",
+            case.subject()
+        ));
+    }
+}
+
+fn wanted(case: &Case<'_>, broken: &mut Vec<String>) {
+    if closed_by(case.view, case.object).is_none() {
+        broken.push(format!(
+            "{}: spec.state asks for {:?}, only a queue that is wanted closed can be deleted: set spec.state to \"Closed\"",
+            case.subject(),
+            text(case.object, "/spec/state")
+        ));
+    }
+}
+
+fn descendants(case: &Case<'_>, broken: &mut Vec<String>) {
+    let tree = case.view.tree();
+    let Some(tally) = tree.tally(case.request.name, &Measure::Unclosed) else {
+        return;
+    };
+    if let Some((1.., child)) = tally.largest() {
+        broken.push(format!(
+            "{}: {} of the queues below it are not Closed yet ({child:?} or one below that): wait until status.state is \"Closed\" in all of them",
+            case.subject(),
+            tally.sum
+        ));
+    }
+}
+
+fn unfinished(case: &Case<'_>, broken: &mut Vec<String>) {
+    let mut jobs = case
+        .view
+        .holders()
+        .unfinished(case.request.name)
+        .filter(|held| held.kind == "Job");
+    if let Some(first) = jobs.next() {
+        broken.push(format!(
+            "{}: holds {} unfinished Jobs ({first} is one), let them end or delete them first",
+            case.subject(),
+            jobs.count() + 1
+        ));
+    }
+}

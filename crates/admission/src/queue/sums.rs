@@ -1,0 +1,250 @@
+//! What the tree adds up to: children's deserved and guarantee within their parent's, or the
+//! cluster's under root, and no capability above an ancestor's.
+//!
+//! A dimension that a queue does not set counts as what its children have of it, so a change is judged
+//! by the nearest ancestor that sets the dimension. It is judged only where this request makes it
+//! worse: raises an amount, moves a queue, or lowers a parent's. A tree that no longer fits, because a
+//! node was lost, can still be edited otherwise.
+
+use std::collections::BTreeSet;
+
+use basalt_api::Quantity;
+use basalt_api::names;
+use basalt_api::quantity::Format;
+use serde_json::Value;
+
+use crate::quantities::{amount, amounts, written};
+use crate::read::at;
+use crate::rule::{Case, Rule};
+use crate::view::{Measure, Tally, parent_of};
+
+pub(super) const DESERVED_WITHIN_PARENT: Rule = Rule::forbidden(
+    "queue/deserved-within-parent",
+    "what the children of a queue deserve is together at most what it deserves itself",
+    |case, broken| Kind::Deserved.within(case, broken, false),
+);
+pub(super) const GUARANTEE_WITHIN_PARENT: Rule = Rule::forbidden(
+    "queue/guarantee-within-parent",
+    "what the children of a queue are guaranteed is together at most what it is guaranteed itself",
+    |case, broken| Kind::Guarantee.within(case, broken, false),
+);
+pub(super) const DESERVED_WITHIN_CLUSTER: Rule = Rule::forbidden(
+    "queue/deserved-within-cluster",
+    "what the queues under root deserve is together at most what the nodes offer",
+    |case, broken| Kind::Deserved.within(case, broken, true),
+);
+pub(super) const GUARANTEE_WITHIN_CLUSTER: Rule = Rule::forbidden(
+    "queue/guarantee-within-cluster",
+    "what the queues under root are guaranteed is together at most what the nodes offer",
+    |case, broken| Kind::Guarantee.within(case, broken, true),
+);
+pub(super) const CAPABILITY_WITHIN_PARENT: Rule = Rule::forbidden(
+    "queue/capability-within-parent",
+    "the capability of a queue is at most that of its nearest ancestor that sets one",
+    |case, broken| Kind::Capability.within(case, broken, false),
+);
+pub(super) const DESERVED_OF_CHILDREN: Rule = Rule::forbidden(
+    "queue/deserved-of-children",
+    "deserved is not lowered below what the children deserve together",
+    |case, broken| Kind::Deserved.of_children(case, broken),
+);
+pub(super) const GUARANTEE_OF_CHILDREN: Rule = Rule::forbidden(
+    "queue/guarantee-of-children",
+    "guarantee is not lowered below what the children are guaranteed together",
+    |case, broken| Kind::Guarantee.of_children(case, broken),
+);
+pub(super) const CAPABILITY_OF_CHILDREN: Rule = Rule::forbidden(
+    "queue/capability-of-children",
+    "capability is not lowered below that of a child",
+    |case, broken| Kind::Capability.of_children(case, broken),
+);
+
+/// The three lists of quantities.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Deserved,
+    Guarantee,
+    Capability,
+}
+
+/// What bounds a dimension from above: a queue, or the cluster.
+struct Bound<'a> {
+    /// Empty for the cluster.
+    queue: &'a str,
+    amount: i128,
+}
+
+impl Kind {
+    fn measure(self, dimension: &str) -> Measure {
+        match self {
+            Self::Deserved => Measure::Deserved(dimension.into()),
+            Self::Guarantee => Measure::Guarantee(dimension.into()),
+            Self::Capability => Measure::Capability(dimension.into()),
+        }
+    }
+
+    fn field(self, dimension: &str) -> String {
+        let list = match self {
+            Self::Deserved => "deserved",
+            Self::Guarantee => "guarantee.resource",
+            Self::Capability => "capability",
+        };
+        format!("spec.{list}[{dimension}]")
+    }
+
+    /// Says what is added up, for messages.
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Deserved => "deserve",
+            Self::Guarantee => "are guaranteed",
+            Self::Capability => "may use",
+        }
+    }
+
+    fn list(self, queue: &Value) -> &Value {
+        at(queue, self.measure("").list())
+    }
+
+    /// The dimensions that this queue or those below it have anything of.
+    fn dimensions(self, case: &Case<'_>) -> BTreeSet<String> {
+        let own = amounts(self.list(case.object)).map(|(dimension, _)| dimension.to_owned());
+        let below = case
+            .view
+            .tree()
+            .measures(case.request.name)
+            .filter_map(|measure| match measure {
+                Measure::Deserved(dimension) if self == Self::Deserved => Some(dimension.to_string()),
+                Measure::Guarantee(dimension) if self == Self::Guarantee => Some(dimension.to_string()),
+                Measure::Capability(dimension) if self == Self::Capability => Some(dimension.to_string()),
+                _ => None,
+            });
+        own.chain(below).collect()
+    }
+
+    /// What the children have: together, or the largest for a capability, and whose that is.
+    fn of_all_children<'a>(self, case: &Case<'a>, dimension: &str) -> Option<(i128, &'a str)> {
+        let tree = case.view.tree();
+        let tally: &Tally = tree.tally(case.request.name, &self.measure(dimension))?;
+        let (largest, name) = tally.largest().filter(|_| !tree.is_tied(case.request.name))?;
+        Some((if self == Self::Capability { largest } else { tally.sum }, name))
+    }
+
+    /// What the queue counts for: its own amount, else what its children have.
+    fn counts(self, case: &Case<'_>, queue: &Value, dimension: &str) -> i128 {
+        let own = amount(self.list(queue), dimension).map(Quantity::nano);
+        let children = || self.of_all_children(case, dimension).map(|(amount, _)| amount);
+        own.or_else(children).unwrap_or_default()
+    }
+
+    /// The nearest bound from `parent` upwards.
+    fn bound<'a>(self, case: &Case<'a>, parent: &'a str, dimension: &str) -> Option<Bound<'a>> {
+        let tree = case.view.tree();
+        let measure = self.measure(dimension);
+        let path = tree.upwards(parent);
+        // In a cycle nothing adds up, and other rules speak about that.
+        if path.contains(&case.request.name) || path.last().is_some_and(|top| tree.is_tied(top)) {
+            return None;
+        }
+        let set = path.iter().find_map(|name| Some((*name, tree.own(name, &measure)?)));
+        if let Some((queue, amount)) = set {
+            return Some(Bound { queue, amount });
+        }
+        let top = path
+            .last()
+            .map_or(Some(parent), |top| case.view.queue(top).map(parent_of));
+        if self == Self::Capability || top != Some(names::ROOT_QUEUE) {
+            return None;
+        }
+        let amount = case.view.cluster_total(dimension)?;
+        Some(Bound { queue: "", amount })
+    }
+
+    /// Judges what this queue adds to what bounds it from above.
+    fn within(self, case: &Case<'_>, broken: &mut Vec<String>, cluster: bool) {
+        if case.request.name == names::ROOT_QUEUE {
+            return;
+        }
+        for dimension in self.dimensions(case) {
+            let Some(bound) = self.bound(case, parent_of(case.object), &dimension) else {
+                continue;
+            };
+            if bound.queue.is_empty() != cluster {
+                continue;
+            }
+            let new = self.counts(case, case.object, &dimension);
+            let before = case.old.map_or(0, |old| {
+                let same = self.bound(case, parent_of(old), &dimension);
+                let same = same.is_some_and(|same| same.queue == bound.queue);
+                if same { self.counts(case, old, &dimension) } else { 0 }
+            });
+            if new <= before {
+                continue;
+            }
+            let total = if self == Self::Capability {
+                new
+            } else {
+                let place = if cluster { names::ROOT_QUEUE } else { bound.queue };
+                let tally = case.view.tree().tally(place, &self.measure(&dimension));
+                let all = tally.map_or(0, |tally| tally.sum);
+                all.saturating_sub(before).saturating_add(new)
+            };
+            if total > bound.amount {
+                broken.push(self.exceeded(case, &dimension, &bound, new, total));
+            }
+        }
+    }
+
+    fn exceeded(self, case: &Case<'_>, dimension: &str, bound: &Bound<'_>, new: i128, total: i128) -> String {
+        let own = amount(self.list(case.object), dimension);
+        let format = own.map_or(Format::DecimalSi, Quantity::format);
+        let say = |nano: i128| written(nano, format);
+        let field = self.field(dimension);
+        let part = match own {
+            Some(own) => format!("{}: {field} is {own}", case.subject()),
+            None => format!("{}: {field} of what is below it is {}", case.subject(), say(new)),
+        };
+        let room = say(bound.amount.saturating_sub(total.saturating_sub(new)).max(0));
+        match (self, bound.queue) {
+            (Self::Capability, queue) => format!(
+                "{part}, more than {field} of its ancestor {queue:?}, which is {}: lower it to at most {room} or raise {queue:?} first",
+                say(bound.amount)
+            ),
+            (_, "") => format!(
+                "{part}, with which the queues under root {} {}, more than the nodes offer, which is {}: lower it to at most {room} or add nodes",
+                self.verb(),
+                say(total),
+                say(bound.amount)
+            ),
+            (_, queue) => format!(
+                "{part}, with which the queues under {queue:?} {} {}, more than {field} of {queue:?}, which is {}: lower it to at most {room} or raise {queue:?} first",
+                self.verb(),
+                say(total),
+                say(bound.amount)
+            ),
+        }
+    }
+
+    /// Judges a bound that this request sets or lowers by what is below it.
+    fn of_children(self, case: &Case<'_>, broken: &mut Vec<String>) {
+        for (dimension, bound) in amounts(self.list(case.object)) {
+            let before = case.old.and_then(|old| amount(self.list(old), dimension));
+            let lowered = before.is_none_or(|before| bound < before);
+            let Some((below, child)) = self.of_all_children(case, dimension) else {
+                continue;
+            };
+            if lowered && below > bound.nano() {
+                let field = self.field(dimension);
+                let least = written(below, bound.format());
+                let whose = if self == Self::Capability {
+                    format!("{field} of its child {child:?} is {least}")
+                } else {
+                    format!("its children {} {least} together ({child:?} the most)", self.verb())
+                };
+                broken.push(format!(
+                    "{}: {field} is {bound}, but {whose}: choose at least {least} or lower what is below first",
+                    case.subject()
+                ));
+            }
+        }
+    }
+}

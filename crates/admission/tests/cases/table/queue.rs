@@ -1,0 +1,46 @@
+//! Queues.
+
+use serde_json::{Value, json};
+
+use super::{QUEUES, Row, World, queue, read};
+
+pub(crate) fn rows() -> Vec<Row> {
+    read(include_str!("queue.txt"), build)
+}
+
+pub(crate) fn build(what: &str, details: Value) -> Row {
+    let name = details[0].as_str().expect("a name");
+    let spec = |index: usize| queue(name, details[index].clone(), "");
+    let row = Row::new("scheduling.volcano.sh", "queues", name);
+    match what {
+        "create" => Row {
+            object: Some(spec(1)),
+            world: World::usual().and(&details[2]),
+            ..row
+        },
+        "annotated" => {
+            let mut object = spec(1);
+            object["metadata"]["annotations"] =
+                json!({"volcano.sh/hierarchy": details[2], "volcano.sh/hierarchy-weights": details[3]});
+            Row {
+                object: Some(object),
+                ..row
+            }
+        }
+        "update" => Row {
+            object: Some(spec(2)),
+            world: World::usual().and(&details[3]).with(QUEUES, spec(1)),
+            old: Some(spec(1)),
+            ..row
+        },
+        "delete" => {
+            let stored = queue(name, details[1].clone(), details[2].as_str().expect("a state"));
+            Row {
+                world: World::usual().and(&details[3]).with(QUEUES, stored.clone()),
+                old: Some(stored),
+                ..row
+            }
+        }
+        other => panic!("unknown: {other}"),
+    }
+}
