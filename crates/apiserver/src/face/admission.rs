@@ -186,10 +186,13 @@ pub(crate) fn admit(
         // Until there is RBAC every user is the admin, whose reviews all end with yes.
         Verdict::Allow | Verdict::Review(_) => {}
         Verdict::Refuse(refusal) => {
-            let error = ApiError::new(refusal.code, refusal.reason, refusal.message);
-            return Err(error
-                .about(&kind.group, &kind.plural, name)
-                .cause("AdmissionRule", refusal.rule, ""));
+            let error = ApiError::new(refusal.code, refusal.reason, refusal.message.as_str());
+            // Of an invalid object kubectl shows field and message of each cause, and nothing else.
+            return Err(error.about(&kind.group, &kind.plural, name).cause(
+                "AdmissionRule",
+                &refusal.message,
+                refusal.rule,
+            ));
         }
     }
     if let (Some(object), Some(changed)) = (object, decision.object) {

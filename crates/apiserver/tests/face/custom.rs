@@ -216,7 +216,16 @@ async fn our_own_kinds_pass_admission() {
             "template": {"spec": {"containers": [{"name": "c", "image": "busybox"}]}}}]}});
     let refused = world.post(jobs, job.clone()).await;
     assert!(matches!(refused.code, 403 | 422), "{}", refused.body);
-    assert_eq!(refused.body["details"]["causes"][0]["reason"], "AdmissionRule");
+    // kubectl shows only causes of an invalid object, so they tell everything.
+    let cause = &refused.body["details"]["causes"][0];
+    assert_eq!(
+        (&cause["reason"], &cause["field"], &cause["message"]),
+        (
+            &json!("AdmissionRule"),
+            &json!("delivery/queue-exists"),
+            &refused.body["message"]
+        )
+    );
     let mut job = job;
     job["spec"]["queue"] = "q".into();
     world.made(jobs, job).await;
