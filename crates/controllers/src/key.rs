@@ -19,6 +19,14 @@ impl ObjectKey {
             name: object.name_any(),
         }
     }
+
+    /// The key of a cluster-scoped object.
+    pub fn of_cluster(name: &str) -> Self {
+        Self {
+            namespace: String::new(),
+            name: name.to_owned(),
+        }
+    }
 }
 
 impl std::fmt::Display for ObjectKey {

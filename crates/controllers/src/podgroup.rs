@@ -49,7 +49,7 @@ pub fn concerns(pod: &Pod, schedulers: &BTreeSet<String>) -> bool {
 
 /// Whether a pod carries the name of the group that it gets here. The group of a Job that is itself named `podgroup`
 /// looks the same, and is its controller's.
-fn is_marked(pod: &Pod) -> bool {
+pub(crate) fn is_marked(pod: &Pod) -> bool {
     let of_job = object::controller(&pod.metadata)
         .is_some_and(|owner| owner.api_version.starts_with("batch.volcano.sh/") && owner.kind == "Job");
     !of_job

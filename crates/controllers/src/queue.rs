@@ -1,39 +1,57 @@
-//! Queues: `root` and `default` exist, the state is derived, the counters are those of the facts.
+//! Queues: `root` and `default` exist, the state is derived, the counters are those of the facts, what is wrong is told,
+//! and a queue that is deleted goes in order.
 
-use basalt_api::job::JobPhase;
-use basalt_api::podgroup::PodGroupPhase;
+pub mod commands;
+pub mod hierarchy;
+pub mod tally;
+
+mod conditions;
+mod deletion;
+mod meta;
+
 use basalt_api::preserved::merge_patch;
 use basalt_api::queue::{QueueSpec, QueueState, QueueStatus, WantedState};
 use basalt_api::{Job, PodGroup, Queue, names};
+use jiff::Timestamp;
 use serde_json::json;
 
 use crate::change::{Change, EventType, Outcome};
 use crate::object;
-
-/// A PodGroup of a queue, and its pods.
-#[derive(Clone, Copy, Debug)]
-pub struct GroupFacts<'a> {
-    /// The group.
-    pub group: &'a PodGroup,
-    /// Pods that exist.
-    pub pods: usize,
-    /// Those of them that have not ended.
-    pub living: usize,
-}
+use hierarchy::{Damage, Excess, Overcommit};
+use tally::Tally;
 
 /// What one queue's controller looks at.
 #[derive(Clone, Debug)]
 pub struct QueueView<'a> {
     /// The queue.
     pub queue: &'a Queue,
-    /// The queues above it, in any order.
-    pub ancestors: Vec<&'a Queue>,
-    /// The queues directly below it.
-    pub children: Vec<&'a Queue>,
-    /// The Jobs that name it.
+    /// What it holds.
+    pub tally: Tally,
+    /// The nearest queue, itself or above, whose spec asks for this one to be closed.
+    pub closed_by: Option<&'a str>,
+    /// How many queues stand right below it.
+    pub children: usize,
+    /// How many of those are not closed and empty.
+    pub unsettled: usize,
+    /// Why it waits because of its place in the tree.
+    pub damage: Option<Damage>,
+    /// Its children ask for more than it has.
+    pub overcommit: Option<&'a Overcommit>,
+    /// For `root`: its children ask for more than the cluster has.
+    pub shortage: Option<Excess>,
+    /// For a queue that is being deleted: what has to go before it.
+    pub remains: Option<Remains<'a>>,
+}
+
+/// What has to go before a queue that is being deleted.
+#[derive(Clone, Debug, Default)]
+pub struct Remains<'a> {
+    /// The queues right below it, and whether each is closed and empty.
+    pub children: Vec<(&'a Queue, bool)>,
+    /// Jobs that name it, some of them.
     pub jobs: Vec<&'a Job>,
-    /// The PodGroups that name it.
-    pub groups: Vec<GroupFacts<'a>>,
+    /// PodGroups that name it, some of them.
+    pub groups: Vec<&'a PodGroup>,
 }
 
 /// Creates `root` and `default` where they do not exist.
@@ -43,6 +61,14 @@ pub fn bootstrap(exists: impl Fn(&str) -> bool) -> Outcome {
         .filter(|name| !exists(name));
     let changes = missing.filter_map(|name| object::create(&standard(name))).collect();
     Outcome { changes, wake_at: None }
+}
+
+/// Whether the queue always exists.
+fn is_standard(queue: &Queue) -> bool {
+    matches!(
+        queue.metadata.name.as_deref(),
+        Some(names::ROOT_QUEUE | names::DEFAULT_QUEUE)
+    )
 }
 
 fn standard(name: &str) -> Queue {
@@ -60,124 +86,94 @@ fn standard(name: &str) -> Queue {
     Queue::new(name, spec)
 }
 
-/// Brings the status of a queue in line: state and counters, nothing that the scheduler writes.
-pub fn reconcile(view: &QueueView<'_>) -> Outcome {
-    let mut outcome = Outcome::default();
+/// Brings a queue in line. Its status goes first, for others wait for that; then, if it is being deleted, what has to go
+/// before it; else what is noted in its metadata.
+pub fn reconcile(view: &QueueView<'_>, now: Timestamp) -> Outcome {
+    let mut changes = write_status(view, now);
+    match &view.remains {
+        Some(remains) => changes.extend(deletion::proceed(view, remains)),
+        // The answer to the write above brings us here again.
+        None if changes.is_empty() => changes.extend(meta::note(view)),
+        None => {}
+    }
+    Outcome { changes, wake_at: None }
+}
+
+/// State, counters and conditions; nothing that the scheduler writes. What others wrote into them is repaired.
+fn write_status(view: &QueueView<'_>, now: Timestamp) -> Vec<Change> {
     let old = view.queue.status.clone().unwrap_or_default();
-    let state = state(view);
+    let state = view.state();
     let new = QueueStatus {
         state: Some(state),
-        ..counted(view, &old)
+        conditions: conditions::next(view, state, &old.conditions, now),
+        ..counted(&view.tally, &old)
     };
     let stored = view.queue.status.as_ref().map_or(json!({}), object::value);
     let (Some(target), Some(merge)) = (object::target(view.queue), merge_patch(&stored, &object::value(&new))) else {
-        return outcome;
+        return Vec::new();
     };
     let uid = view.queue.metadata.uid.clone();
-    let changed = old.state.unwrap_or(QueueState::Open) != state;
-    outcome.changes.push(Change::Patch {
+    let mut changes = vec![Change::Patch {
         target: target.clone(),
         subresource: Some("status".to_owned()),
         uid: uid.clone(),
         resource_version: None,
         merge: json!({ "status": merge }),
-    });
-    if let (Some(uid), true) = (uid, changed) {
-        outcome.changes.push(event(view, target, uid, state));
+    }];
+    if let Some(uid) = uid {
+        let tell = |(reason, message, event_type): (String, String, EventType)| Change::Event {
+            regarding: target.clone(),
+            uid: uid.clone(),
+            reason,
+            message,
+            event_type,
+        };
+        let changed = old.state.unwrap_or(QueueState::Open) != state;
+        changes.extend(changed.then(|| news_of_state(view, state)).map(&tell));
+        changes.extend(conditions::news(&old.conditions, &new.conditions).map(tell));
     }
-    outcome
+    changes
 }
 
-fn event(view: &QueueView<'_>, regarding: crate::Target, uid: String, state: QueueState) -> Change {
-    let by = wanted_closed_by(view).map(|by| by.metadata.name.as_deref().unwrap_or_default());
-    let (reason, message) = match (state, by) {
-        (QueueState::Open, _) => ("OpenQueue", "Queue is open".to_owned()),
+fn news_of_state(view: &QueueView<'_>, state: QueueState) -> (String, String, EventType) {
+    let (reason, message) = match (state, view.closed_by) {
         (QueueState::Closing, Some(by)) => (
             "CloseQueue",
             format!("Queue is closing, asked for by spec.state of queue {by}; what it has runs to its end"),
         ),
-        (_, _) => ("CloseQueue", "Queue is closed and empty".to_owned()),
+        (QueueState::Closed, Some(by)) => (
+            "CloseQueue",
+            format!("Queue is closed and empty, asked for by spec.state of queue {by}"),
+        ),
+        (_, _) => ("OpenQueue", "Queue is open".to_owned()),
     };
-    Change::Event {
-        regarding,
-        uid,
-        reason: reason.to_owned(),
-        message,
-        event_type: EventType::Normal,
+    (reason.to_owned(), message, EventType::Normal)
+}
+
+impl QueueView<'_> {
+    /// The state that the facts call for.
+    pub fn state(&self) -> QueueState {
+        if self.closed_by.is_none() {
+            return QueueState::Open;
+        }
+        if self.tally.is_idle() && self.unsettled == 0 {
+            QueueState::Closed
+        } else {
+            QueueState::Closing
+        }
     }
 }
 
-/// The queue, itself or above, whose spec asks for this one to be closed.
-fn wanted_closed_by<'a>(view: &QueueView<'a>) -> Option<&'a Queue> {
-    // The root cannot be closed, whatever was written into it.
-    let closes = |queue: &&Queue| queue.wants_closed() && queue.metadata.name.as_deref() != Some(names::ROOT_QUEUE);
-    std::iter::once(view.queue)
-        .chain(view.ancestors.iter().copied())
-        .find(closes)
-}
-
-fn state(view: &QueueView<'_>) -> QueueState {
-    if wanted_closed_by(view).is_none() {
-        return QueueState::Open;
-    }
-    let closed = |queue: &&Queue| queue.status.as_ref().and_then(|status| status.state) == Some(QueueState::Closed);
-    let empty = view.jobs.iter().all(|job| job.phase().is_finished())
-        && view.groups.iter().all(is_done)
-        && view.children.iter().all(closed);
-    if empty { QueueState::Closed } else { QueueState::Closing }
-}
-
-/// A group is done when it says so or when all the pods it had have ended; none of them may live.
-fn is_done(facts: &GroupFacts<'_>) -> bool {
-    let completed = facts.group.status.as_ref().and_then(|status| status.phase) == Some(PodGroupPhase::Completed);
-    facts.living == 0 && (completed || facts.pods > 0)
-}
-
-fn counted(view: &QueueView<'_>, old: &QueueStatus) -> QueueStatus {
-    let mut status = QueueStatus {
-        unknown: 0,
-        pending: 0,
-        running: 0,
-        inqueue: 0,
-        completed: 0,
-        failed: 0,
-        aborted: 0,
+fn counted(tally: &Tally, old: &QueueStatus) -> QueueStatus {
+    let count = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
+    QueueStatus {
+        unknown: count(tally.unknown),
+        pending: count(tally.pending),
+        running: count(tally.running),
+        inqueue: count(tally.inqueue),
+        completed: count(tally.completed),
+        failed: count(tally.failed),
+        aborted: count(tally.aborted),
         ..old.clone()
-    };
-    let inqueue = inqueue_jobs(view);
-    for job in &view.jobs {
-        let counter = match job.phase() {
-            JobPhase::Pending if object::uid(*job).is_some_and(|uid| inqueue.contains(uid)) => &mut status.inqueue,
-            JobPhase::Pending => &mut status.pending,
-            JobPhase::Completed => &mut status.completed,
-            JobPhase::Failed | JobPhase::Terminated => &mut status.failed,
-            JobPhase::Aborted => &mut status.aborted,
-            JobPhase::Running
-            | JobPhase::Restarting
-            | JobPhase::Aborting
-            | JobPhase::Completing
-            | JobPhase::Terminating => &mut status.running,
-        };
-        *counter = counter.saturating_add(1);
     }
-    let foreign = view.groups.iter().filter(|facts| job_of(facts.group).is_none()).count();
-    status.unknown = i32::try_from(foreign).unwrap_or(i32::MAX);
-    status
-}
-
-/// Uids of the Jobs whose group is let in and waits for nodes.
-fn inqueue_jobs<'a>(view: &QueueView<'a>) -> std::collections::BTreeSet<&'a str> {
-    let phase = |group: &PodGroup| group.status.as_ref().and_then(|status| status.phase);
-    let waiting = view
-        .groups
-        .iter()
-        .filter(|facts| phase(facts.group) == Some(PodGroupPhase::Inqueue));
-    waiting.filter_map(|facts| job_of(facts.group)).collect()
-}
-
-/// Uid of the Volcano Job that a group belongs to.
-fn job_of(group: &PodGroup) -> Option<&str> {
-    let owner = object::controller(&group.metadata)?;
-    let is_job = owner.kind == "Job" && owner.api_version.starts_with(names::BATCH_GROUP);
-    is_job.then_some(owner.uid.as_str())
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use basalt_api::slim::Pod;
-use basalt_api::{Job, PodGroup, Queue};
+use basalt_api::slim::{Node, Pod};
+use basalt_api::{Command, Job, PodGroup, Queue};
 use basalt_controllers::agenda::Agenda;
 use basalt_controllers::cache::Origin;
 use basalt_controllers::world::{Work, World};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::{Client, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -19,8 +19,6 @@ use super::frame::{Frame, PartFailed};
 
 /// Work items under way at the same time.
 const UNDER_WAY_MAX: usize = 32;
-/// Counters change with every pod; people need them a few times a second.
-const COUNTERS_PAUSE: SignedDuration = SignedDuration::from_millis(100);
 /// The loop looks up at least this often.
 const IDLE_MAX: Duration = Duration::from_mins(1);
 
@@ -29,6 +27,8 @@ enum News {
     Pod(FeedEvent<Pod>),
     PodGroup(FeedEvent<PodGroup>),
     Queue(FeedEvent<Queue>),
+    Command(FeedEvent<Command>),
+    Node(FeedEvent<Node>),
     PriorityClass(FeedEvent<PriorityClass>),
     Done {
         work: Work,
@@ -44,6 +44,8 @@ pub async fn run(client: Client, schedulers: BTreeSet<String>) -> Result<(), Par
     frame.follow(&client, News::Pod);
     frame.follow(&client, News::PodGroup);
     frame.follow(&client, News::Queue);
+    frame.follow(&client, News::Command);
+    frame.follow(&client, News::Node);
     frame.follow(&client, News::PriorityClass);
     let mut controllers = Controllers {
         world: World::new(schedulers),
@@ -101,12 +103,16 @@ impl Controllers {
             News::PodGroup(FeedEvent::Delete { key, uid }) => world.remove_group(&key, &uid),
             News::Queue(FeedEvent::Upsert(queue)) => world.upsert_queue(*queue, Origin::Watch),
             News::Queue(FeedEvent::Delete { key, uid }) => world.remove_queue(&key, &uid),
-            News::PriorityClass(event) => {
-                match event {
-                    FeedEvent::Upsert(class) => world.set_priority(class.name_any(), class.value.unwrap_or_default()),
-                    FeedEvent::Delete { key, .. } => world.remove_priority(&key.name),
-                    FeedEvent::Synced => {}
-                }
+            News::Command(FeedEvent::Upsert(command)) => world.upsert_command(*command, Origin::Watch),
+            News::Command(FeedEvent::Delete { key, uid }) => world.remove_command(&key, &uid),
+            News::Node(FeedEvent::Upsert(node)) => world.upsert_node(&node),
+            News::Node(FeedEvent::Delete { key, .. }) => world.remove_node(&key.name),
+            News::PriorityClass(FeedEvent::Upsert(class)) => {
+                world.set_priority(class.name_any(), class.value.unwrap_or_default());
+                Vec::new()
+            }
+            News::PriorityClass(FeedEvent::Delete { key, .. }) => {
+                world.remove_priority(&key.name);
                 Vec::new()
             }
             // What only our own writes have told of, and a whole report does not name, is gone.
@@ -114,6 +120,10 @@ impl Controllers {
             News::Pod(FeedEvent::Synced) => world.forget_unseen_pods(),
             News::PodGroup(FeedEvent::Synced) => world.forget_unseen_groups(),
             News::Queue(FeedEvent::Synced) => world.forget_unseen_queues(),
+            // Of these we write none, so the watch is all that tells of them.
+            News::Command(FeedEvent::Synced)
+            | News::Node(FeedEvent::Synced)
+            | News::PriorityClass(FeedEvent::Synced) => Vec::new(),
             News::Done { work, written, failure } => return self.finish(work, written, failure.as_ref()),
         };
         self.ask(work);
@@ -122,10 +132,7 @@ impl Controllers {
     fn ask(&mut self, work: Vec<Work>) {
         let now = Timestamp::now();
         for work in work {
-            let at = match work {
-                Work::Queue(_) => now.saturating_add(COUNTERS_PAUSE).unwrap_or(now),
-                _ => now,
-            };
+            let at = now.saturating_add(self.world.pause(&work)).unwrap_or(now);
             self.agenda.ask(work, at);
         }
     }

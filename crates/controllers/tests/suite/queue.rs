@@ -1,126 +1,61 @@
-//! Queues: derived state and counters.
+//! Queues: derived state, counters, conditions.
 
-use basalt_api::{Job, PodGroup, Queue};
-use basalt_controllers::Change;
-use basalt_controllers::queue::{GroupFacts, QueueView, bootstrap, reconcile};
 use serde_json::{Value, json};
 
-fn queue(name: &str, wanted: &str, state: &str) -> Queue {
-    let status = if state.is_empty() {
-        json!(null)
-    } else {
-        json!({"state": state})
-    };
-    let object =
-        json!({"metadata": {"name": name, "uid": name}, "spec": {"state": wanted, "parent": "root"}, "status": status});
-    serde_json::from_value(object).expect("a queue")
+use crate::cluster::{Cluster, group, job, pod, queue, with_spec};
+
+fn closed(name: &str, parent: &str) -> Value {
+    with_spec(queue(name, parent), &json!({"state": "Closed"}))
 }
 
-fn job(uid: &str, phase: &str) -> Job {
-    let object = json!({"metadata": {"name": uid, "uid": uid}, "spec": {}, "status": {"state": {"phase": phase}}});
-    serde_json::from_value(object).expect("a job")
+/// The state of queue `q` in a cluster of these objects.
+fn check(title: &str, objects: Vec<Value>, expected: &str) {
+    let cluster = Cluster::new(objects);
+    assert_eq!(cluster.state("q"), expected, "{title}");
 }
 
-/// A PodGroup of a Job (by uid), or of nobody.
-fn group(job: &str, phase: &str) -> PodGroup {
-    let owner = json!([{"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": job, "uid": job, "controller": true}]);
-    let owners = if job.is_empty() { json!([]) } else { owner };
-    let object = json!({"metadata": {"name": "pg", "ownerReferences": owners}, "spec": {}, "status": {"phase": phase}});
-    serde_json::from_value(object).expect("a group")
-}
-
-#[derive(Default)]
-struct Facts {
-    ancestors: Vec<Queue>,
-    children: Vec<Queue>,
-    jobs: Vec<Job>,
-    groups: Vec<(PodGroup, usize, usize)>,
-}
-
-fn look(queue: &Queue, facts: &Facts) -> Vec<Change> {
-    let groups = facts.groups.iter().map(|(group, pods, living)| GroupFacts {
-        group,
-        pods: *pods,
-        living: *living,
-    });
-    reconcile(&QueueView {
-        queue,
-        ancestors: facts.ancestors.iter().collect(),
-        children: facts.children.iter().collect(),
-        jobs: facts.jobs.iter().collect(),
-        groups: groups.collect(),
-    })
-    .changes
-}
-
-fn status(changes: &[Change]) -> &Value {
-    match changes.first() {
-        Some(Change::Patch { merge, subresource, .. }) => {
-            assert_eq!(subresource.as_deref(), Some("status"));
-            &merge["status"]
-        }
-        other => panic!("{other:?}"),
+#[test]
+fn root_and_default_are_made_and_come_back() {
+    let mut cluster = Cluster::new(vec![]);
+    assert_eq!(cluster.names("Queue"), ["default", "root"]);
+    assert_eq!(cluster.queue("root")["spec"]["reclaimable"], json!(false));
+    assert_eq!(cluster.queue("default")["spec"]["parent"], json!("root"));
+    for name in ["default", "root"] {
+        cluster.force_remove("Queue", "", name);
+        cluster.settle();
+        assert_eq!(cluster.state(name), "Open", "{name} is back");
     }
 }
 
 #[test]
-fn root_and_default_are_made_once() {
-    let made = |existing: &[&str]| -> Vec<(String, Value)> {
-        let outcome = bootstrap(|name| existing.contains(&name));
-        let creates = outcome.changes.into_iter().map(|change| match change {
-            Change::Create { target, object } => (target.name, object["spec"].clone()),
-            other => panic!("{other:?}"),
-        });
-        creates.collect()
-    };
-    let names = |made: Vec<(String, Value)>| made.into_iter().map(|(name, _)| name).collect::<Vec<_>>();
-    assert_eq!(names(made(&[])), ["root", "default"]);
-    assert_eq!(names(made(&["root"])), ["default"]);
-    assert_eq!(names(made(&["root", "default"])), [""; 0]);
-    let specs = made(&[]);
-    assert_eq!(
-        (&specs[0].1["reclaimable"], &specs[1].1["reclaimable"]),
-        (&json!(false), &json!(true))
-    );
-    assert_eq!(
-        (&specs[0].1["parent"], &specs[1].1["parent"]),
-        (&json!(null), &json!("root"))
-    );
-}
-
-fn check(title: &str, wanted: &str, facts: Facts, expected: &str) {
-    let changes = look(&queue("q", wanted, ""), &facts);
-    assert_eq!(status(&changes)["state"], json!(expected), "{title}");
-}
-
-#[test]
 fn a_queue_is_closed_by_itself_or_from_above() {
-    let below = |ancestor: Queue| Facts {
-        ancestors: vec![ancestor],
-        ..Facts::default()
-    };
-    check("open", "Open", Facts::default(), "Open");
-    check("closed and empty", "Closed", Facts::default(), "Closed");
-    check("closed from above", "Open", below(queue("top", "Closed", "")), "Closed");
+    check("open", vec![queue("q", "root")], "Open");
+    check("closed and empty", vec![closed("q", "root")], "Closed");
+    check("from above", vec![closed("top", "root"), queue("q", "top")], "Closed");
+    check(
+        "from far above",
+        vec![closed("top", "root"), queue("mid", "top"), queue("q", "mid")],
+        "Closed",
+    );
+    let root = with_spec(queue("root", ""), &json!({"state": "Closed"}));
     check(
         "a root that says Closed",
-        "Open",
-        below(queue("root", "Closed", "")),
+        vec![root.clone(), queue("q", "root")],
         "Open",
     );
+    assert_eq!(Cluster::new(vec![root]).state("root"), "Open", "root is never closed");
 }
 
 #[test]
 fn a_queue_is_closing_until_its_jobs_have_ended() {
-    let with = |phases: &[&str]| Facts {
-        jobs: phases.iter().map(|phase| job("j", phase)).collect(),
-        ..Facts::default()
+    let with = |phases: &[&str]| -> Vec<Value> {
+        let jobs = phases.iter().map(|phase| job(&phase.to_lowercase(), "q", phase));
+        std::iter::once(closed("q", "root")).chain(jobs).collect()
     };
-    check("a job runs", "Closed", with(&["Completed", "Running"]), "Closing");
-    check("an aborted job can resume", "Closed", with(&["Aborted"]), "Closing");
+    check("a job runs", with(&["Completed", "Running"]), "Closing");
+    check("an aborted job can resume", with(&["Aborted"]), "Closing");
     check(
         "jobs have ended",
-        "Closed",
         with(&["Completed", "Failed", "Terminated"]),
         "Closed",
     );
@@ -128,36 +63,85 @@ fn a_queue_is_closing_until_its_jobs_have_ended() {
 
 #[test]
 fn a_queue_is_closing_until_its_groups_are_done() {
-    let with = |phase: &str, pods, living| Facts {
-        groups: vec![(group("", phase), pods, living)],
-        ..Facts::default()
+    let with = |phase: &str, pods: &[&str]| -> Vec<Value> {
+        let member = json!({"scheduling.k8s.io/group-name": "lone"});
+        let pods = pods
+            .iter()
+            .enumerate()
+            .map(|(index, phase)| pod(&format!("p{index}"), &member, phase));
+        [closed("q", "root"), group("", "q", phase)]
+            .into_iter()
+            .chain(pods)
+            .collect()
     };
-    check("no pods yet", "Closed", with("Pending", 0, 0), "Closing");
-    check("completed", "Closed", with("Completed", 0, 0), "Closed");
+    check("no pods yet", with("Pending", &[]), "Closing");
+    check("completed", with("Completed", &[]), "Closed");
     check(
         "completed, but a pod lives",
-        "Closed",
-        with("Completed", 2, 1),
+        with("Completed", &["Failed", "Running"]),
         "Closing",
     );
-    check("all pods have ended", "Closed", with("Running", 2, 0), "Closed");
+    check(
+        "all pods have ended",
+        with("Running", &["Failed", "Succeeded"]),
+        "Closed",
+    );
 }
 
 #[test]
-fn children_close_first() {
-    let with = |state: &str| Facts {
-        children: vec![queue("c", "Open", state)],
-        ..Facts::default()
+fn a_queue_is_closing_while_a_pod_without_a_group_lives() {
+    let with = |annotations: Value, phase: &str| vec![closed("q", "root"), pod("p", &annotations, phase)];
+    let named = json!({"scheduling.volcano.sh/queue-name": "q"});
+    check("it names the queue", with(named.clone(), "Running"), "Closing");
+    check("it has ended", with(named, "Succeeded"), "Closed");
+    let of_job = json!({"volcano.sh/queue-name": "q", "scheduling.k8s.io/group-name": "gone"});
+    check("its group is gone", with(of_job, "Running"), "Closing");
+    check("it names nobody", with(json!({}), "Running"), "Closed");
+}
+
+#[test]
+fn children_close_first_and_open_again_with_their_parent() {
+    let mut cluster = Cluster::new(vec![
+        queue("a", "root"),
+        queue("b", "a"),
+        queue("c", "b"),
+        queue("d", "a"),
+        job("j", "c", "Running"),
+        with_spec(queue("own", "a"), &json!({"state": "Closed"})),
+    ]);
+    let states = |cluster: &Cluster| ["a", "b", "c", "d", "own"].map(|name| cluster.state(name).to_owned());
+    cluster.merge("Queue", "", "a", &json!({"spec": {"state": "Closed"}}));
+    cluster.settle();
+    assert_eq!(states(&cluster), ["Closing", "Closing", "Closing", "Closed", "Closed"]);
+    let annotation = |cluster: &Cluster, name: &str| {
+        cluster.queue(name)["metadata"]["annotations"]["volcano.sh/closed-by-parent"].clone()
     };
-    check("a child still closes", "Closed", with("Closing"), "Closing");
-    check("a child was not looked at", "Closed", with(""), "Closing");
-    check("a child is closed", "Closed", with("Closed"), "Closed");
+    assert_eq!(
+        ["a", "b", "d", "own"].map(|name| annotation(&cluster, name)),
+        [Value::Null, json!("true"), json!("true"), Value::Null],
+        "who was closed by itself is not marked"
+    );
+    cluster.log.clear();
+    cluster.merge("Job", "n", "j", &json!({"status": {"state": {"phase": "Completed"}}}));
+    cluster.settle();
+    assert_eq!(states(&cluster), ["Closed"; 5]);
+    let order: Vec<&String> = cluster.log.iter().filter(|line| line.starts_with("status")).collect();
+    assert_eq!(order, ["status c", "status b", "status a"]);
+
+    cluster.merge("Queue", "", "a", &json!({"spec": {"state": "Open"}}));
+    cluster.settle();
+    assert_eq!(states(&cluster), ["Open", "Open", "Open", "Open", "Closed"]);
+    assert_eq!(annotation(&cluster, "b"), json!("false"));
+    assert_eq!(
+        cluster.queue("b")["spec"]["state"],
+        json!("Open"),
+        "no child's spec was written"
+    );
 }
 
 #[test]
 fn counters_follow_jobs_and_groups() {
-    let jobs = [
-        "Pending",
+    let phases = [
         "Pending",
         "Running",
         "Restarting",
@@ -169,55 +153,177 @@ fn counters_follow_jobs_and_groups() {
         "Terminated",
         "Aborted",
     ];
-    let facts = Facts {
-        jobs: jobs
-            .iter()
-            .enumerate()
-            .map(|(index, phase)| job(&format!("j{index}"), phase))
-            .collect(),
-        groups: vec![
-            (group("j0", "Inqueue"), 1, 1),
-            (group("j1", "Pending"), 0, 0),
-            (group("", "Running"), 1, 1),
-        ],
-        ..Facts::default()
+    let jobs = phases.iter().map(|phase| job(&phase.to_lowercase(), "q", phase));
+    let mut objects = vec![queue("q", "root"), job("let-in", "q", "Pending")];
+    objects.extend(jobs);
+    objects.extend([
+        group("let-in", "q", "Inqueue"),
+        group("pending", "q", "Pending"),
+        group("", "q", "Running"),
+    ]);
+    let mut cluster = Cluster::new(objects);
+    let counters = |cluster: &Cluster| {
+        let status = &cluster.queue("q")["status"];
+        [
+            "inqueue",
+            "pending",
+            "running",
+            "completed",
+            "failed",
+            "aborted",
+            "unknown",
+        ]
+        .map(|name| status[name].as_i64().expect("a number"))
     };
-    let changes = look(&queue("q", "Open", ""), &facts);
-    assert_eq!(
-        status(&changes),
-        &json!({"state": "Open", "inqueue": 1, "pending": 1, "running": 5, "completed": 1, "failed": 2, "aborted": 1, "unknown": 1})
+    assert_eq!(counters(&cluster), [1, 1, 5, 1, 2, 1, 1]);
+    // Moves from one counter to the next, out of the queue, and back to none.
+    cluster.merge(
+        "PodGroup",
+        "n",
+        "pending-uid-of-pending",
+        &json!({"status": {"phase": "Inqueue"}}),
     );
+    cluster.merge(
+        "Job",
+        "n",
+        "running",
+        &json!({"status": {"state": {"phase": "Completed"}}}),
+    );
+    cluster.merge("PodGroup", "n", "lone", &json!({"spec": {"queue": "default"}}));
+    cluster.force_remove("Job", "n", "aborted");
+    cluster.settle();
+    assert_eq!(counters(&cluster), [2, 0, 4, 2, 2, 0, 0]);
+    assert_eq!(cluster.queue("default")["status"]["unknown"], json!(1));
+}
+
+/// Volcano #4532: counters were only computed for metrics, and not there for whoever reads the object.
+#[test]
+fn volcano_4532_counters_are_persisted_and_survive_a_restart() {
+    let mut cluster = Cluster::new(vec![
+        queue("q", "root"),
+        job("a", "q", "Running"),
+        job("b", "q", "Failed"),
+    ]);
+    let status = cluster.queue("q")["status"].clone();
+    assert_eq!((&status["running"], &status["failed"]), (&json!(1), &json!(1)));
+    cluster.pass(60);
+    assert_eq!(cluster.log, [""; 0], "a restart writes nothing anew");
+    assert_eq!(cluster.queue("q")["status"], status);
+}
+
+/// Volcano #5960: a queue that was deleted and made anew counted none of the PodGroups that name it.
+#[test]
+fn volcano_5960_a_recreated_queue_keeps_its_podgroups() {
+    let mut cluster = Cluster::new(vec![
+        queue("q", "root"),
+        group("", "q", "Running"),
+        job("a", "q", "Running"),
+    ]);
+    cluster.force_remove("Queue", "", "q");
+    cluster.settle();
+    assert_eq!(
+        cluster.names("PodGroup"),
+        ["lone"],
+        "nothing is deleted because a queue is absent"
+    );
+    assert_eq!(cluster.names("Job"), ["a"]);
+    cluster.put(closed("q", "root"));
+    cluster.settle();
+    let status = &cluster.queue("q")["status"];
+    assert_eq!(
+        (&status["unknown"], &status["running"], &status["state"]),
+        (&json!(1), &json!(1), &json!("Closing"))
+    );
+}
+
+/// Volcano #5351: a state written into the status by hand stayed, and did nothing.
+#[test]
+fn volcano_5351_raw_status_writes_are_repaired() {
+    let mut cluster = Cluster::new(vec![queue("q", "root"), queue("c", "q"), job("j", "c", "Running")]);
+    for (name, state) in [
+        ("q", "Closed"),
+        ("c", "Closed"),
+        ("c", "Closing"),
+        ("q", "Unknown"),
+        ("root", "Closed"),
+    ] {
+        cluster.merge("Queue", "", name, &json!({"status": {"state": state, "running": 7}}));
+        cluster.settle();
+        assert_eq!(cluster.state(name), "Open", "{name} {state}");
+    }
+    assert_eq!(cluster.queue("c")["status"]["running"], json!(1));
+    // A parent is not closed because somebody writes Closed into its child.
+    cluster.merge("Queue", "", "q", &json!({"spec": {"state": "Closed"}}));
+    cluster.settle();
+    cluster.log.clear();
+    cluster.merge("Queue", "", "c", &json!({"status": {"state": "Closed"}}));
+    cluster.settle();
+    assert_eq!((cluster.state("q"), cluster.state("c")), ("Closing", "Closing"));
+    assert!(!cluster.log.contains(&"status q".to_owned()), "{:?}", cluster.log);
 }
 
 #[test]
 fn nothing_is_written_where_nothing_changed() {
-    let mut settled = queue("q", "Open", "Open");
-    assert_eq!(look(&settled, &Facts::default()), []);
-    // What the scheduler writes is left alone.
-    settled.status.as_mut().expect("status").share = "0.500000".to_owned();
-    let changes = look(
-        &settled,
-        &Facts {
-            jobs: vec![job("j", "Running")],
-            ..Facts::default()
-        },
+    let mut cluster = Cluster::new(vec![queue("q", "root")]);
+    // What the scheduler writes is its own: the cluster refuses a write of ours that touches it.
+    let of_scheduler = json!({"status": {"share": "0.500000", "allocated": {"cpu": "1"}, "deserved": {"cpu": "2"}}});
+    cluster.merge("Queue", "", "q", &of_scheduler);
+    cluster.settle();
+    assert_eq!(cluster.log, [""; 0]);
+    cluster.put(job("j", "q", "Running"));
+    cluster.settle();
+    assert_eq!(cluster.log, ["status q"]);
+    assert_eq!(cluster.events, [""; 0], "no event without a change of state");
+    assert_eq!(cluster.queue("q")["status"]["share"], json!("0.500000"));
+    // A group's note that changes no count is no business of the queue.
+    cluster.put(group("j", "q", "Running"));
+    cluster.settle();
+    cluster.log.clear();
+    cluster.merge(
+        "PodGroup",
+        "n",
+        "j-uid-of-j",
+        &json!({"status": {"reasons": [{"code": "Gated"}]}}),
     );
-    assert_eq!(status(&changes), &json!({"running": 1}));
-    assert_eq!(changes.len(), 1, "no event without a change of state: {changes:?}");
+    cluster.settle();
+    assert_eq!(cluster.log, [""; 0]);
 }
 
 #[test]
 fn a_change_of_state_is_told() {
-    let changes = look(
-        &queue("q", "Closed", "Open"),
-        &Facts {
-            jobs: vec![job("j", "Running")],
-            ..Facts::default()
-        },
-    );
-    let [_, Change::Event { reason, message, .. }] = changes.as_slice() else {
-        panic!("{changes:?}")
+    let mut cluster = Cluster::new(vec![queue("top", "root"), queue("q", "top"), job("j", "q", "Running")]);
+    cluster.merge("Queue", "", "top", &json!({"spec": {"state": "Closed"}}));
+    cluster.settle();
+    let about = |cluster: &Cluster, start: &str| {
+        let told = cluster.events.iter().filter(|event| event.starts_with(start)).cloned();
+        told.collect::<Vec<_>>()
     };
-    assert_eq!(reason, "CloseQueue");
-    assert!(message.contains("queue q"), "{message}");
+    assert_eq!(
+        about(&cluster, "Queue q"),
+        ["Queue q: CloseQueue: Queue is closing, asked for by spec.state of queue top; what it has runs to its end"]
+    );
+    assert_eq!(
+        cluster.condition("q", "Ready"),
+        "False Closing closed by spec.state of queue top; it still has 1 unfinished jobs"
+    );
+    assert_eq!(
+        cluster.condition("top", "Ready"),
+        "False Closing closed by spec.state of queue top; it still has 1 children that are not closed"
+    );
+}
+
+#[test]
+fn the_finalizer_is_back_filled_beside_those_of_others() {
+    let mut held = queue("q", "root");
+    held["metadata"]["finalizers"] = json!(["example.com/other"]);
+    let cluster = Cluster::new(vec![held]);
+    assert_eq!(
+        cluster.queue("q")["metadata"]["finalizers"],
+        json!(["example.com/other", "basalt.sh/queue"])
+    );
+    assert_eq!(
+        cluster.queue("root")["metadata"]["finalizers"],
+        Value::Null,
+        "root and default cannot be deleted"
+    );
 }

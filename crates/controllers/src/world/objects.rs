@@ -1,0 +1,321 @@
+//! Jobs, pods and PodGroups, and where each counts.
+
+use basalt_api::podgroup::PodGroupPhase;
+use basalt_api::slim::Pod;
+use basalt_api::{Job, PodGroup, names};
+use kube::{Resource, ResourceExt};
+
+use super::tallies::Thing;
+use super::{Work, World};
+use crate::cache::Origin;
+use crate::key::ObjectKey;
+use crate::podgroup;
+use crate::queue::tally::Fact;
+
+fn owner_uid(object: &impl Resource) -> Option<&str> {
+    let owners = object.meta().owner_references.as_deref().unwrap_or_default();
+    owners
+        .iter()
+        .find(|owner| owner.controller == Some(true))
+        .map(|owner| owner.uid.as_str())
+}
+
+fn owner_job(object: &impl Resource) -> Option<ObjectKey> {
+    let owners = object.meta().owner_references.as_deref().unwrap_or_default();
+    let owner = owners.iter().find(|owner| owner.controller == Some(true))?;
+    let is_job = owner.kind == Job::kind(&()) && owner.api_version == Job::api_version(&());
+    is_job.then(|| ObjectKey {
+        namespace: object.namespace().unwrap_or_default(),
+        name: owner.name.clone(),
+    })
+}
+
+fn group_of(pod: &Pod) -> Option<ObjectKey> {
+    let name = pod.pod_group().filter(|name| !name.is_empty())?;
+    Some(ObjectKey {
+        namespace: pod.namespace().unwrap_or_default(),
+        name: name.to_owned(),
+    })
+}
+
+/// Annotations that say where a pod counts.
+const KEPT: [&str; 4] = [
+    names::GROUP_NAME,
+    names::GROUP_NAME_ALIAS,
+    names::QUEUE_NAME,
+    names::JOB_QUEUE_NAME,
+];
+
+/// A pod as the controllers keep it: with a hundred thousand of them, what nobody reads here adds up. A pod without a
+/// node may still need a PodGroup, for which more is read.
+fn lean(mut pod: Pod) -> Pod {
+    pod.status.conditions = Vec::new();
+    pod.status
+        .container_statuses
+        .retain(|container| container.state.terminated.is_some());
+    pod.status.container_statuses.shrink_to_fit();
+    if !pod.spec.node_name.is_empty() {
+        pod.metadata.labels = None;
+        if let Some(annotations) = &mut pod.metadata.annotations {
+            annotations.retain(|key, _| KEPT.contains(&key.as_str()));
+        }
+        pod.spec = basalt_api::slim::PodSpec {
+            node_name: pod.spec.node_name,
+            ..Default::default()
+        };
+    }
+    pod
+}
+
+/// A queue by its name; none means `default`.
+fn queue_named(name: &str) -> String {
+    if name.is_empty() { names::DEFAULT_QUEUE } else { name }.to_owned()
+}
+
+impl World {
+    /// Takes in a Job; returns what has to be looked at.
+    pub fn upsert_job(&mut self, job: Job, origin: Origin) -> Vec<Work> {
+        let key = ObjectKey::of(&job);
+        let before = self.jobs.get(&key).map(|job| queue_named(&job.spec.queue));
+        let queue = queue_named(&job.spec.queue);
+        if !self.jobs.upsert(job, origin) {
+            return Vec::new();
+        }
+        if let Some(before) = before.filter(|before| *before != queue) {
+            self.jobs_of_queue.remove(&before, &key);
+        }
+        self.jobs_of_queue.add(&queue, &key);
+        let mut work = self.recount([Thing::Job(key.clone())]);
+        work.push(Work::Job(key));
+        work
+    }
+
+    /// A Job is gone.
+    pub fn remove_job(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+        self.jobs.bury(uid);
+        self.forget_job(key, uid)
+    }
+
+    fn forget_job(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+        let Some(job) = self.jobs.forget(key, uid) else {
+            return Vec::new();
+        };
+        self.jobs_of_queue.remove(&queue_named(&job.spec.queue), key);
+        self.recount([Thing::Job(key.clone())])
+    }
+
+    /// Takes in a pod.
+    pub fn upsert_pod(&mut self, pod: Pod, origin: Origin) -> Vec<Work> {
+        let key = ObjectKey::of(&pod);
+        let needs_group = podgroup::concerns(&pod, &self.schedulers);
+        let mut work = self.change_pod(&key, |world| {
+            world.pods.upsert(lean(pod), origin);
+        });
+        if needs_group {
+            work.push(Work::Pod(key));
+        }
+        work
+    }
+
+    /// A pod is gone.
+    pub fn remove_pod(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+        self.pods.bury(uid);
+        self.forget_pod(key, uid)
+    }
+
+    fn forget_pod(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+        self.change_pod(key, |world| {
+            world.pods.forget(key, uid);
+        })
+    }
+
+    /// Changes what is known of a pod, and all that follows from it.
+    fn change_pod(&mut self, key: &ObjectKey, change: impl FnOnce(&mut Self)) -> Vec<Work> {
+        let before = self.link_pod(key, false);
+        change(self);
+        let after = self.link_pod(key, true); // of a removal, too: another incarnation may be there already
+        let things = [&before.group, &after.group].into_iter().flatten().cloned();
+        let mut work = self.recount(things.map(Thing::Group).chain([Thing::Pod(key.clone())]));
+        work.extend([before.job, after.job].into_iter().flatten().map(Work::Job));
+        work
+    }
+
+    /// Enters a pod into the indexes, or takes it out; returns who looks at it.
+    fn link_pod(&mut self, key: &ObjectKey, enter: bool) -> Kin {
+        let Some(pod) = self.pods.get(key) else {
+            return Kin::default();
+        };
+        let apply = |index: &mut super::Index, owner: &str| {
+            if enter {
+                index.add(owner, key);
+            } else {
+                index.remove(owner, key);
+            }
+        };
+        if let Some(owner) = owner_uid(pod) {
+            apply(&mut self.pods_of_owner, owner);
+        }
+        let group = group_of(pod);
+        if let Some(group) = &group {
+            let name = group.to_string();
+            apply(&mut self.pods_of_group, &name);
+            if !pod.is_finished() {
+                let living = self.living_of_group.entry(name.clone()).or_default();
+                *living = if enter {
+                    living.saturating_add(1)
+                } else {
+                    living.saturating_sub(1)
+                };
+                if *living == 0 {
+                    self.living_of_group.remove(&name);
+                }
+            }
+        }
+        Kin {
+            job: owner_job(pod),
+            group,
+        }
+    }
+
+    /// Takes in a PodGroup.
+    pub fn upsert_group(&mut self, group: PodGroup, origin: Origin) -> Vec<Work> {
+        let key = ObjectKey::of(&group);
+        let known = self.groups.get(&key);
+        let is_new = known.is_none();
+        let before = known.map(|group| (queue_named(&group.spec.queue), owner_job(group)));
+        let (queue, job) = (queue_named(&group.spec.queue), owner_job(&group));
+        if !self.groups.upsert(group, origin) {
+            return Vec::new();
+        }
+        let (before_queue, before_job) = before.unzip();
+        if let Some(before) = before_queue.filter(|before| *before != queue) {
+            self.groups_of_queue.remove(&before, &key);
+        }
+        self.groups_of_queue.add(&queue, &key);
+        let before_job = before_job.flatten().filter(|before| job.as_ref() != Some(before));
+        let jobs = job.iter().chain(&before_job).cloned().map(Thing::Job);
+        let pods = if is_new { self.pods_in(&key) } else { Vec::new() };
+        let things: Vec<Thing> = jobs
+            .chain([Thing::Group(key)])
+            .chain(pods.into_iter().map(Thing::Pod))
+            .collect();
+        let mut work = self.recount(things);
+        work.extend(job.map(Work::Job));
+        work
+    }
+
+    /// A PodGroup is gone; a Job may have to make it anew, and so may pods.
+    pub fn remove_group(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+        self.groups.bury(uid);
+        self.forget_group(key, uid)
+    }
+
+    fn forget_group(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+        let Some(group) = self.groups.forget(key, uid) else {
+            return Vec::new();
+        };
+        self.groups_of_queue.remove(&queue_named(&group.spec.queue), key);
+        let job = owner_job(&group);
+        let pods = self.pods_in(key);
+        let things = job.iter().cloned().map(Thing::Job).chain([Thing::Group(key.clone())]);
+        let things: Vec<Thing> = things.chain(pods.iter().cloned().map(Thing::Pod)).collect();
+        let mut work = self.recount(things);
+        work.extend(job.map(Work::Job));
+        work.extend(pods.into_iter().map(Work::Pod));
+        work
+    }
+
+    fn pods_in(&self, group: &ObjectKey) -> Vec<ObjectKey> {
+        self.pods_of_group.of(&group.to_string()).cloned().collect()
+    }
+
+    /// Counts things anew; returns the queues to look at, and those above them that wait for them to be empty.
+    fn recount(&mut self, things: impl IntoIterator<Item = Thing>) -> Vec<Work> {
+        let mut work = Vec::new();
+        for thing in things {
+            let fact = match &thing {
+                Thing::Job(key) => self.job_fact(key),
+                Thing::Group(key) => self.group_fact(key),
+                Thing::Pod(key) => self.pod_fact(key),
+            };
+            for queue in self.tallies.enter(thing, fact) {
+                work.extend(self.settle(&queue).map(Work::Queue));
+                work.push(Work::Queue(queue));
+            }
+        }
+        work
+    }
+
+    fn job_fact(&self, key: &ObjectKey) -> Option<(String, Fact)> {
+        let job = self.jobs.get(key)?;
+        let uid = job.metadata.uid.as_deref().unwrap_or_default();
+        let group = self.groups.get(&ObjectKey {
+            namespace: key.namespace.clone(),
+            name: names::job_pod_group(&key.name, uid),
+        });
+        let phase = |group: &PodGroup| group.status.as_ref().and_then(|status| status.phase);
+        let let_in =
+            group.is_some_and(|group| owner_uid(group) == Some(uid) && phase(group) == Some(PodGroupPhase::Inqueue));
+        let fact = Fact::Job {
+            phase: job.phase(),
+            let_in,
+        };
+        Some((queue_named(&job.spec.queue), fact))
+    }
+
+    fn group_fact(&self, key: &ObjectKey) -> Option<(String, Fact)> {
+        let group = self.groups.get(key)?;
+        let name = key.to_string();
+        let pods = self.pods_of_group.count(&name);
+        let living = self.living_of_group.get(&name).copied().unwrap_or(0);
+        let completed = group.status.as_ref().and_then(|status| status.phase) == Some(PodGroupPhase::Completed);
+        let fact = Fact::Group {
+            foreign: owner_job(group).is_none(),
+            done: living == 0 && (completed || pods > 0),
+        };
+        Some((queue_named(&group.spec.queue), fact))
+    }
+
+    /// A pod counts by itself as long as no PodGroup speaks for it.
+    fn pod_fact(&self, key: &ObjectKey) -> Option<(String, Fact)> {
+        let pod = self.pods.get(key).filter(|pod| !pod.is_finished())?;
+        if group_of(pod).is_some_and(|group| self.groups.get(&group).is_some()) {
+            return None;
+        }
+        let named = [names::QUEUE_NAME, names::JOB_QUEUE_NAME];
+        let named = named
+            .iter()
+            .find_map(|key| pod.annotation(key).filter(|queue| !queue.is_empty()));
+        let ours = || podgroup::is_marked(pod) || podgroup::concerns(pod, &self.schedulers);
+        let queue = named.or_else(|| ours().then_some(names::DEFAULT_QUEUE))?;
+        Some((queue.to_owned(), Fact::Pod))
+    }
+
+    /// Right after a whole report of the watch: forgets jobs that it did not name.
+    pub fn forget_unseen_jobs(&mut self) -> Vec<Work> {
+        let unseen = self.jobs.take_unseen();
+        unseen.iter().flat_map(|(key, uid)| self.forget_job(key, uid)).collect()
+    }
+
+    /// Right after a whole report of the watch: forgets pods that it did not name.
+    pub fn forget_unseen_pods(&mut self) -> Vec<Work> {
+        let unseen = self.pods.take_unseen();
+        unseen.iter().flat_map(|(key, uid)| self.forget_pod(key, uid)).collect()
+    }
+
+    /// Right after a whole report of the watch: forgets groups that it did not name.
+    pub fn forget_unseen_groups(&mut self) -> Vec<Work> {
+        let unseen = self.groups.take_unseen();
+        unseen
+            .iter()
+            .flat_map(|(key, uid)| self.forget_group(key, uid))
+            .collect()
+    }
+}
+
+/// Who looks at a pod.
+#[derive(Default)]
+struct Kin {
+    job: Option<ObjectKey>,
+    group: Option<ObjectKey>,
+}

@@ -1,0 +1,182 @@
+//! Queues, what is said to them, and the cluster that they share.
+
+use basalt_api::queue::QueueState;
+use basalt_api::slim::Node;
+use basalt_api::{Command, Queue, names};
+use kube::ResourceExt;
+
+use super::{Work, World};
+use crate::cache::Origin;
+use crate::key::ObjectKey;
+use crate::queue::commands::{CommandsView, target_queue};
+use crate::queue::{QueueView, Remains};
+
+/// Jobs and PodGroups that one look at a queue's end takes along at most; their going brings the next look.
+const REMAINS_MAX: usize = 1_000;
+
+impl World {
+    /// Takes in a queue; returns what has to be looked at.
+    pub fn upsert_queue(&mut self, queue: Queue, origin: Origin) -> Vec<Work> {
+        let name = queue.name_any();
+        if !self.queues.upsert(queue, origin) {
+            return Vec::new();
+        }
+        self.place(&name)
+    }
+
+    /// A queue is gone.
+    pub fn remove_queue(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+        self.queues.bury(uid);
+        self.forget_queue(key, uid)
+    }
+
+    fn forget_queue(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+        if self.queues.forget(key, uid).is_none() {
+            return Vec::new();
+        }
+        let mut work = self.place(&key.name);
+        work.extend([Work::StandardQueues, Work::Commands(key.name.clone())]);
+        work
+    }
+
+    /// Right after a whole report of the watch: forgets queues that it did not name.
+    pub fn forget_unseen_queues(&mut self) -> Vec<Work> {
+        let unseen = self.queues.take_unseen();
+        unseen
+            .iter()
+            .flat_map(|(key, uid)| self.forget_queue(key, uid))
+            .collect()
+    }
+
+    /// Enters what is known of a queue into the tree.
+    fn place(&mut self, name: &str) -> Vec<Work> {
+        let queue = self.queues.get(&ObjectKey::of_cluster(name));
+        let settled = self.is_settled(name);
+        let touched = self.tree.set(name, queue.map(|queue| (queue, settled)));
+        let mut work: Vec<Work> = touched.into_iter().map(Work::Queue).collect();
+        if self.commands_of_queue.count(name) > 0 {
+            work.push(Work::Commands(name.to_owned()));
+        }
+        // What its children ask for is held against the cluster.
+        work.push(Work::Queue(names::ROOT_QUEUE.to_owned()));
+        work
+    }
+
+    /// Closed, as it is written, and empty.
+    fn is_settled(&self, name: &str) -> bool {
+        let state = self.queue(name).and_then(|queue| queue.status.as_ref()?.state);
+        state == Some(QueueState::Closed) && self.tallies.of(name).is_idle()
+    }
+
+    /// The tally of a queue changed; returns the queue above it if that is concerned.
+    pub(super) fn settle(&mut self, name: &str) -> Option<String> {
+        let settled = self.is_settled(name);
+        self.tree
+            .settle(name, settled)
+            .then(|| self.queue(name)?.parent().map(str::to_owned))
+            .flatten()
+    }
+
+    /// Takes in a Command.
+    pub fn upsert_command(&mut self, command: Command, origin: Origin) -> Vec<Work> {
+        let key = ObjectKey::of(&command);
+        let before = self.commands.get(&key).and_then(target_queue).map(str::to_owned);
+        let queue = target_queue(&command).map(str::to_owned);
+        if !self.commands.upsert(command, origin) {
+            return Vec::new();
+        }
+        if let Some(before) = before {
+            self.commands_of_queue.remove(&before, &key);
+        }
+        if let Some(queue) = &queue {
+            self.commands_of_queue.add(queue, &key);
+        }
+        queue.map(Work::Commands).into_iter().collect()
+    }
+
+    /// A Command is gone.
+    pub fn remove_command(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+        self.commands.bury(uid);
+        if let Some(queue) = self.commands.forget(key, uid).as_ref().and_then(target_queue) {
+            self.commands_of_queue.remove(queue, key);
+        }
+        Vec::new()
+    }
+
+    /// Takes in a node.
+    pub fn upsert_node(&mut self, node: &Node) -> Vec<Work> {
+        let changed = self.nodes.set(&node.name_any(), Some(node));
+        Self::of_cluster(changed)
+    }
+
+    /// A node is gone.
+    pub fn remove_node(&mut self, name: &str) -> Vec<Work> {
+        let changed = self.nodes.set(name, None);
+        Self::of_cluster(changed)
+    }
+
+    fn of_cluster(changed: bool) -> Vec<Work> {
+        let root = || Work::Queue(names::ROOT_QUEUE.to_owned());
+        changed.then(root).into_iter().collect()
+    }
+
+    pub(super) fn queue(&self, name: &str) -> Option<&Queue> {
+        self.queues.get(&ObjectKey::of_cluster(name))
+    }
+
+    /// Whether a queue of that name exists.
+    pub fn has_queue(&self, name: &str) -> bool {
+        self.queue(name).is_some()
+    }
+
+    /// Whether the state of a queue is not the one that is written, or its end has begun.
+    pub(super) fn is_urgent(&self, name: &str) -> bool {
+        let Some(view) = self.queue_view(name) else {
+            return false;
+        };
+        let written = view.queue.status.as_ref().and_then(|status| status.state);
+        written != Some(view.state()) || view.remains.is_some()
+    }
+
+    /// What the queue controller looks at.
+    pub fn queue_view(&self, name: &str) -> Option<QueueView<'_>> {
+        let queue = self.queue(name)?;
+        let name = queue.metadata.name.as_deref()?;
+        let (children, unsettled) = self.tree.counts(name);
+        let root = name == names::ROOT_QUEUE;
+        let total = self.nodes.total().filter(|_| root);
+        Some(QueueView {
+            queue,
+            tally: self.tallies.of(name),
+            closed_by: self.tree.closed_by(name),
+            children,
+            unsettled,
+            damage: self.tree.damage(name),
+            overcommit: self.tree.overcommit(name),
+            shortage: total.and_then(|total| self.tree.excess_over(name, total)),
+            remains: queue.metadata.deletion_timestamp.as_ref().map(|_| self.remains(name)),
+        })
+    }
+
+    fn remains(&self, name: &str) -> Remains<'_> {
+        let children = self.tree.children(name).filter_map(|child| self.queue(child));
+        let jobs = self.jobs_of_queue.of(name).filter_map(|key| self.jobs.get(key));
+        let groups = self.groups_of_queue.of(name).filter_map(|key| self.groups.get(key));
+        Remains {
+            children: children
+                .map(|child| (child, self.is_settled(&child.name_any())))
+                .collect(),
+            jobs: jobs.take(REMAINS_MAX).collect(),
+            groups: groups.take(REMAINS_MAX).collect(),
+        }
+    }
+
+    /// What the commands to a queue are decided from.
+    pub fn commands_view(&self, name: &str) -> CommandsView<'_> {
+        let commands = self.commands_of_queue.of(name).filter_map(|key| self.commands.get(key));
+        CommandsView {
+            queue: self.queue(name),
+            commands: commands.collect(),
+        }
+    }
+}
