@@ -1,3 +1,4 @@
+use basalt_engine::facts::{Event, NodeFacts, PodFacts, PodGroupFacts, QueueFacts};
 use basalt_engine::{Conf, Engine, Options};
 use serde_json::Value;
 
@@ -61,4 +62,64 @@ async fn a_late_watch_event_brings_no_old_phase_back() {
     check(shown("6", "Inqueue"), Phase::Running).await;
     // Somebody else has written since.
     check(shown("8", "Inqueue"), Phase::Inqueue).await;
+}
+
+/// A pod that is to be bound; the API shows it on its node, or not yet.
+fn engine(node: Option<&str>) -> Engine {
+    let conf = Conf::parse("actions: allocate\ntiers: [{plugins: [{name: gang}, {name: predicates}]}]");
+    let mut engine = Engine::new(conf.expect("a configuration"), Options::default());
+    let facts = [
+        Event::Queue(QueueFacts {
+            name: "default".into(),
+            ..QueueFacts::default()
+        }),
+        Event::Node(NodeFacts {
+            name: "n".into(),
+            allocatable: [("cpu".into(), 1000), ("pods".into(), 10)].into(),
+            ..NodeFacts::default()
+        }),
+        Event::PodGroup(PodGroupFacts {
+            key: "a/g".into(),
+            uid: "g".into(),
+            min_member: 1,
+            phase: Phase::Inqueue,
+            ..PodGroupFacts::default()
+        }),
+        Event::Pod(PodFacts {
+            key: "a/p".into(),
+            uid: "p".into(),
+            scheduler: "volcano".into(),
+            group: Some("a/g".into()),
+            requests: [("cpu".into(), 1000)].into(),
+            node: node.map(Into::into),
+            ..PodFacts::default()
+        }),
+    ];
+    for event in &facts {
+        engine.apply(event);
+    }
+    engine
+}
+
+#[test]
+fn a_group_is_scheduled_when_that_is_shown_and_not_when_it_is_decided() {
+    for (node, expected) in [(None, false), (Some("n"), true)] {
+        let mut narrator = Narrator::new(Outlets::default());
+        let FeedEvent::Upsert(mut group) = shown("5", "Inqueue") else {
+            panic!("a group")
+        };
+        if let Some(status) = &mut group.status {
+            status.reasons = vec![Reason::new(Code::NotEnoughResources)];
+        }
+        narrator.observe(&FeedEvent::Upsert(group));
+        let mut engine = engine(node);
+        let plan = Plan {
+            transactions: Vec::new(),
+            ..engine.cycle(1, 0)
+        };
+        assert!(is_ready(engine.state(), "a/g"), "{node:?}");
+        narrator.tell(&plan, engine.state(), Timestamp::UNIX_EPOCH);
+        assert_eq!(narrator.why("a/g"), None, "it waits no longer");
+        assert_eq!(narrator.was_scheduled("a/g"), expected, "{node:?}");
+    }
 }
