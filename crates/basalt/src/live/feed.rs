@@ -143,7 +143,9 @@ pub(super) async fn run<K, M>(
                 continue;
             }
         };
-        if std::mem::take(&mut failing) {
+        // The beginning of a list is only an attempt.
+        if failing && !matches!(event, Event::Init) {
+            failing = false;
             watches.works(&K::kind(&()));
         }
         for event in tracker.translate(event) {
@@ -178,7 +180,12 @@ fn hint(error: &watcher::Error) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
     use super::*;
+    use crate::live::frame::Frame;
+    use crate::live::scripted::{self, Answer};
     use k8s_openapi::api::core::v1::ConfigMap;
 
     fn object(name: &str, uid: &str) -> ConfigMap {
@@ -258,5 +265,29 @@ mod tests {
         ] {
             assert_eq!(hint(&other), "", "{other}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_fails_is_known_to_and_one_that_works_again_too() {
+        let allowed = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&allowed);
+        let client = scripted::client(move |_, _| {
+            if asked.load(Ordering::SeqCst) {
+                Answer::Object(serde_json::json!({
+                    "kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": [],
+                }))
+            } else {
+                Answer::Refusal(403)
+            }
+        });
+        let mut frame: Frame<FeedEvent<ConfigMap>> = Frame::default();
+        frame.follow(&client, |event| event);
+        tokio::time::sleep(Duration::from_mins(10)).await;
+        assert_eq!(frame.watches().broken(), ["ConfigMap"]);
+        allowed.store(true, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        assert!(frame.watches().broken().is_empty());
+        frame.rest(drop);
+        assert!(frame.is_complete());
     }
 }
