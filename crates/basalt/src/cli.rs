@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::bench::Bench;
+use crate::controllers::ControllersArguments;
 use crate::plan::PlanOptions;
 use crate::scheduler::SchedulerArguments;
 use crate::up::UpOptions;
@@ -24,6 +25,7 @@ Examples:
   basalt up --nodes 3                 a Kubernetes-compatible API with three fake nodes on this machine
   basalt plan -f cluster.yaml         what the scheduler would do with these objects
   basalt scheduler --kubeconfig FILE  the scheduler alone, against any cluster
+  basalt controllers                  the controllers alone, against any cluster
   basalt vcctl queue list             Volcano's command line
   basalt completion bash              shell completion, to be sourced")]
 struct Cli {
@@ -46,6 +48,8 @@ enum Command {
     Up(Box<UpOptions>),
     /// Run the scheduler alone, against any cluster
     Scheduler(Box<SchedulerArguments>),
+    /// Run the controllers alone, against any cluster
+    Controllers(Box<ControllersArguments>),
     /// Decide offline: manifests in, binds, evictions and reasons out
     Plan(Box<PlanOptions>),
     /// Measure this machine: durable writes, gangs, reads, size
@@ -76,6 +80,7 @@ pub fn main() -> ExitCode {
     match cli.command {
         Command::Up(options) => report(crate::up::main(*options)),
         Command::Scheduler(arguments) => report(crate::scheduler::main(*arguments)),
+        Command::Controllers(arguments) => report(crate::controllers::main(*arguments)),
         Command::Plan(options) => crate::plan::main(*options),
         Command::Bench(bench) => report(bench.run()),
         Command::Vcctl { args } => basalt_vcctl::run(std::iter::once(OsString::from("vcctl")).chain(args)),

@@ -5,6 +5,8 @@
 
 pub mod bench;
 pub mod cli;
+pub mod connection;
+pub mod controllers;
 pub mod live;
 pub mod plan;
 pub mod process;

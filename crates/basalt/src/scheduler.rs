@@ -1,15 +1,13 @@
 //! `basalt scheduler`: the scheduler alone, against any cluster.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
 use basalt_engine::Conf;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 use tokio::net::TcpListener;
 
+use crate::connection::ConnectionFlags;
 use crate::live::scheduler::{Scheduler, SchedulerOptions};
 use crate::process;
 use crate::scheduling::SchedulingFlags;
@@ -25,12 +23,8 @@ Examples:
   basalt scheduler                                    inside a pod: with its service account
   basalt scheduler --scheduler-name team-a --metrics-listen 0.0.0.0:8080")]
 pub struct SchedulerArguments {
-    /// How to reach the cluster [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig [default: its current one]
-    #[arg(long, value_name = "NAME", requires = "kubeconfig")]
-    context: Option<String>,
+    #[command(flatten)]
+    connection: ConnectionFlags,
     #[command(flatten)]
     scheduling: SchedulingFlags,
     /// Serve pods that name this scheduler; may be repeated [default: volcano, basalt]
@@ -63,28 +57,6 @@ impl SchedulerArguments {
             ..defaults
         })
     }
-
-    async fn client(&self) -> anyhow::Result<Client> {
-        let mut config = match &self.kubeconfig {
-            Some(path) => {
-                let kubeconfig =
-                    Kubeconfig::read_from(path).with_context(|| format!("--kubeconfig {}", path.display()))?;
-                let options = KubeConfigOptions {
-                    context: self.context.clone(),
-                    ..KubeConfigOptions::default()
-                };
-                Config::from_custom_kubeconfig(kubeconfig, &options)
-                    .await
-                    .with_context(|| format!("--kubeconfig {}", path.display()))?
-            }
-            None => Config::infer().await.context(
-                "there is no kubeconfig, and this is no pod: say how to reach the cluster with --kubeconfig",
-            )?,
-        };
-        // Whoever writes decides what a failure means: a client that repeats a write in silence hides that.
-        config.default_retry = false;
-        Ok(Client::try_from(config)?)
-    }
 }
 
 /// What Volcano's chart ships.
@@ -103,7 +75,7 @@ fn volcanos_default() -> Conf {
 /// Runs the scheduler until it is told to stop.
 pub fn main(arguments: SchedulerArguments) -> anyhow::Result<()> {
     process::run(|mut stop| async move {
-        let scheduler = Scheduler::new(arguments.client().await?, arguments.options())?;
+        let scheduler = Scheduler::new(arguments.connection.client().await?, arguments.options())?;
         let listener = TcpListener::bind(arguments.metrics_listen).await.with_context(|| {
             format!(
                 "listening on {}: take another address with --metrics-listen ADDR:PORT",

@@ -82,6 +82,16 @@ impl<W: Ord + Clone> Agenda<W> {
         }
     }
 
+    /// How many items are asked for.
+    pub fn len(&self) -> usize {
+        self.due.len()
+    }
+
+    /// Whether nothing is asked for.
+    pub fn is_empty(&self) -> bool {
+        self.due.is_empty()
+    }
+
     /// When the next item that is in nobody's hands is due.
     pub fn next_due(&self) -> Option<Timestamp> {
         self.due

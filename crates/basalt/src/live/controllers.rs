@@ -1,5 +1,7 @@
 //! The live controllers: watches feed a world, what changed is looked at, and the executor writes what they ask for.
 
+mod numbers;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -16,6 +18,8 @@ use serde::de::DeserializeOwned;
 use super::executor::{ExecuteError, Executor, Written};
 use super::feed::FeedEvent;
 use super::frame::{Frame, PartFailed};
+
+pub use numbers::Numbers;
 
 /// Work items under way at the same time.
 const UNDER_WAY_MAX: usize = 32;
@@ -38,7 +42,7 @@ enum News {
 }
 
 /// Controls until the task is dropped; returns only if a part of it failed.
-pub async fn run(client: Client, schedulers: BTreeSet<String>) -> Result<(), PartFailed> {
+pub async fn run(client: Client, schedulers: BTreeSet<String>, numbers: Numbers) -> Result<(), PartFailed> {
     let mut frame = Frame::default();
     frame.follow(&client, News::Job);
     frame.follow(&client, News::Pod);
@@ -52,6 +56,7 @@ pub async fn run(client: Client, schedulers: BTreeSet<String>) -> Result<(), Par
         agenda: Agenda::default(),
         executor: Executor::new(client, "vc-controller-manager"),
         under_way: 0,
+        numbers,
     };
     controllers.agenda.ask(Work::StandardQueues, Timestamp::UNIX_EPOCH);
     loop {
@@ -63,6 +68,7 @@ pub async fn run(client: Client, schedulers: BTreeSet<String>) -> Result<(), Par
         frame.gather(patience, |news| controllers.take_in(news)).await?;
         if frame.is_complete() {
             controllers.hand_out(&mut frame);
+            controllers.count();
         }
     }
 }
@@ -72,6 +78,7 @@ struct Controllers {
     agenda: Agenda<Work>,
     executor: Executor,
     under_way: usize,
+    numbers: Numbers,
 }
 
 impl Controllers {
@@ -143,6 +150,7 @@ impl Controllers {
             let now = Timestamp::now();
             let Some(work) = self.agenda.take(now) else { return };
             let outcome = self.world.look_at(&work, now);
+            self.numbers.looked.inc();
             if let Some(at) = outcome.wake_at {
                 self.agenda.ask(work.clone(), at);
             }
@@ -160,19 +168,30 @@ impl Controllers {
         }
     }
 
+    fn count(&self) {
+        let gauge = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        self.numbers.ready.set(1);
+        self.numbers.waiting.set(gauge(self.agenda.len()));
+        self.numbers.under_way.set(gauge(self.under_way));
+    }
+
     /// What we wrote is known at once, without waiting for the watch.
     fn finish(&mut self, work: Work, written: Vec<Written>, failure: Option<&ExecuteError>) {
         self.under_way = self.under_way.saturating_sub(1);
+        self.numbers.written.inc_by(written.len() as u64);
         for written in written {
             let news = self.learn(&written);
             self.ask(news);
         }
         match failure {
             Some(ExecuteError::Outdated { target, .. }) => tracing::debug!(?target, "the view was old; deciding again"),
-            Some(error) => tracing::warn!(
-                error = error as &dyn std::error::Error,
-                "a change failed; deciding again"
-            ),
+            Some(error) => {
+                self.numbers.failed.inc();
+                tracing::warn!(
+                    error = error as &dyn std::error::Error,
+                    "a change failed; deciding again"
+                );
+            }
             None => {}
         }
         self.agenda.done(work, failure.is_some(), Timestamp::now());

@@ -163,7 +163,9 @@ impl System {
             self.vital(report, "scheduler", scheduler.run());
         }
         self.vital(report, "controllers", async move {
-            controllers::run(controlling, schedulers).await.map_err(Into::into)
+            controllers::run(controlling, schedulers, controllers::Numbers::default())
+                .await
+                .map_err(Into::into)
         });
         self.vital(report, "fake nodes", async move {
             fake::run(faking, FakeOptions::default(), std::future::pending())

@@ -1,0 +1,92 @@
+//! The controllers' face to operators: whether they live, whether they decide, and their numbers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64};
+
+use axum::Router;
+use axum::http::{StatusCode, header};
+use axum::routing::get;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::live::scheduler::CONTENT_TYPE;
+
+/// What the controllers count; a handle that can be copied.
+#[derive(Clone, Debug)]
+pub struct Numbers {
+    registry: Arc<Registry>,
+    pub(super) ready: Gauge<i64, AtomicI64>,
+    pub(super) waiting: Gauge<i64, AtomicI64>,
+    pub(super) under_way: Gauge<i64, AtomicI64>,
+    pub(super) looked: Counter<u64, AtomicU64>,
+    pub(super) written: Counter<u64, AtomicU64>,
+    pub(super) failed: Counter<u64, AtomicU64>,
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        let mut registry = Registry::default();
+        let gauge = |registry: &mut Registry, name: &str, help: &str| {
+            let gauge = Gauge::<i64, AtomicI64>::default();
+            registry.register(format!("basalt_controllers_{name}"), help, gauge.clone());
+            gauge
+        };
+        let ready = gauge(&mut registry, "ready", "1 once everything that exists is known");
+        let waiting = gauge(&mut registry, "work_waiting", "Things that are still to be looked at");
+        let under_way = gauge(
+            &mut registry,
+            "work_under_way",
+            "Things whose changes are being written",
+        );
+        let counter = |registry: &mut Registry, name: &str, help: &str| {
+            let counter = Counter::<u64, AtomicU64>::default();
+            registry.register(format!("basalt_controllers_{name}"), help, counter.clone());
+            counter
+        };
+        let looked = counter(&mut registry, "looks", "Looks at a Job, a pod, a queue or its Commands");
+        let written = counter(&mut registry, "writes", "Objects written");
+        let failed = counter(
+            &mut registry,
+            "failures",
+            "Looks whose changes could not all be written",
+        );
+        Self {
+            registry: Arc::new(registry),
+            ready,
+            waiting,
+            under_way,
+            looked,
+            written,
+            failed,
+        }
+    }
+}
+
+impl Numbers {
+    fn encode(&self) -> String {
+        let mut text = String::new();
+        // Writing into text cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    /// `/healthz`, `/livez`, `/readyz` and `/metrics`.
+    pub fn router(&self) -> Router {
+        let (ready, numbers) = (self.clone(), self.clone());
+        let ready = move || async move {
+            if ready.ready.get() == 1 {
+                (StatusCode::OK, "ok")
+            } else {
+                (StatusCode::SERVICE_UNAVAILABLE, "the caches are not complete yet")
+            }
+        };
+        let metrics = move || async move { ([(header::CONTENT_TYPE, CONTENT_TYPE)], numbers.encode()) };
+        Router::new()
+            .route("/healthz", get(|| async { "ok" }))
+            .route("/livez", get(|| async { "ok" }))
+            .route("/readyz", get(ready))
+            .route("/metrics", get(metrics))
+    }
+}
