@@ -1,9 +1,11 @@
 //! The live self-check: the auditor looks at what the watches have shown, and shares nothing with the engine.
 //!
 //! Of every placed pod a small record is kept beside the engine. Now and then, if anything has changed, the records become
-//! raw objects, and the auditor recomputes the promises from them, on a thread of its own.
+//! raw objects, and the auditor recomputes the promises from them, on a thread of its own. Raw objects are twenty times as
+//! large as the records, so they are made in parts: what shares a node, and then what shares a group, is looked at together.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,6 +23,8 @@ use basalt_controllers::key::ObjectKey;
 const EFFORT: u32 = 200;
 /// A promise that may be broken for a moment, while something is under way, must be found broken twice.
 const MAY_PASS: &str = "I2";
+/// The promises about single pods and nodes, and those about groups, are each checked in so many parts.
+const PARTS: u64 = 16;
 
 /// What the auditor needs of a placed pod. Pods of one job share all but names.
 #[derive(Clone)]
@@ -29,6 +33,8 @@ struct Placed {
     node: Arc<str>,
     phase: &'static str,
     leaving: bool,
+    /// Namespace and name of its group; empty without one.
+    group: Arc<str>,
     /// Annotations and containers, as JSON.
     shape: Arc<str>,
 }
@@ -55,8 +61,31 @@ pub(super) struct Mirror {
 /// What is remembered from look to look.
 #[derive(Default)]
 pub(super) struct Memory {
-    auditor: Auditor,
+    auditors: BTreeMap<Part, Auditor>,
     suspects: BTreeSet<Finding>,
+}
+
+/// Which of the objects are looked at together.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    /// Nodes, and the pods on them.
+    Nodes(u64),
+    /// Groups, and their pods.
+    Groups(u64),
+}
+
+impl Part {
+    fn all() -> impl Iterator<Item = Self> {
+        (0..PARTS).map(Self::Nodes).chain((0..PARTS).map(Self::Groups))
+    }
+
+    fn holds(self, node: &str, group: &str) -> bool {
+        let number = |name: &str| BuildHasherDefault::<DefaultHasher>::new().hash_one(name) % PARTS;
+        match self {
+            Self::Nodes(part) => number(node) == part,
+            Self::Groups(part) => !group.is_empty() && number(group) == part,
+        }
+    }
 }
 
 /// What a look brought.
@@ -109,6 +138,7 @@ impl Mirror {
                         _ => "Pending",
                     },
                     leaving: pod.is_deleting(),
+                    group: self.intern(group_of(pod)),
                     shape: self.intern(shape(pod).to_string()),
                 };
                 self.shown.pods.insert(key.into(), placed);
@@ -173,7 +203,7 @@ impl Mirror {
         let shown = self.shown.clone();
         Some(move || {
             let begun = Instant::now();
-            let findings = memory.look(&shown.objects());
+            let findings = memory.look(&shown);
             Look {
                 memory,
                 findings,
@@ -199,16 +229,34 @@ impl Mirror {
 }
 
 impl Memory {
-    fn look(&mut self, objects: &Objects) -> Vec<Finding> {
-        let mut lasting = self.auditor.observe(objects);
-        let passing = self.auditor.settled(objects).into_iter();
-        let passing: BTreeSet<Finding> = passing.filter(|finding| finding.invariant == MAY_PASS).collect();
+    fn look(&mut self, shown: &Shown) -> Vec<Finding> {
+        let (mut lasting, mut passing) = (Vec::new(), BTreeSet::new());
+        for part in Part::all() {
+            let objects = shown.objects(part);
+            let auditor = self.auditors.entry(part).or_default();
+            lasting.extend(auditor.observe(&objects));
+            let settled = auditor.settled(&objects).into_iter();
+            passing.extend(settled.filter(|finding| finding.invariant == MAY_PASS));
+        }
         lasting.extend(passing.intersection(&self.suspects).cloned());
         self.suspects = passing;
         lasting.sort();
         lasting.dedup();
         lasting
     }
+}
+
+/// The key of a pod's group; empty without one.
+fn group_of(pod: &Pod) -> String {
+    let group = pod.pod_group().filter(|name| !name.is_empty());
+    group.map_or_else(String::new, |name| {
+        let namespace = pod.namespace().unwrap_or_default();
+        ObjectKey {
+            namespace,
+            name: name.to_owned(),
+        }
+        .to_string()
+    })
 }
 
 /// What of a pod the auditor reads, besides names.
@@ -226,29 +274,42 @@ fn shape(pod: &Pod) -> Value {
 }
 
 impl Shown {
-    fn objects(&self) -> Objects {
+    fn objects(&self, part: Part) -> Objects {
         let mut objects = Objects::default();
         let mut shapes: HashMap<&str, Value> = HashMap::new();
-        for (key, pod) in &self.pods {
+        for (key, pod) in self.pods.iter().filter(|(_, pod)| part.holds(&pod.node, &pod.group)) {
             let shape = shapes
                 .entry(&pod.shape)
                 .or_insert_with(|| serde_json::from_str(&pod.shape).unwrap_or_default());
-            let (namespace, name) = basalt_engine::plan::split_key(key);
-            let mut spec = shape["spec"].clone();
-            spec["nodeName"] = json!(&*pod.node);
-            let mut metadata = json!({
-                "name": name, "namespace": namespace, "uid": &*pod.uid, "annotations": shape["annotations"],
-            });
-            if pod.leaving {
-                metadata["deletionTimestamp"] = json!("");
-            }
-            objects.pods.push(json!({
-                "kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": pod.phase},
-            }));
+            objects.pods.push(pod.object(key, shape));
         }
-        objects.nodes.extend(self.nodes.values().cloned());
-        objects.pod_groups.extend(self.groups.values().cloned());
+        match part {
+            Part::Nodes(_) => {
+                let nodes = self.nodes.iter().filter(|(name, _)| part.holds(name, ""));
+                objects.nodes.extend(nodes.map(|(_, node)| node.clone()));
+            }
+            Part::Groups(_) => {
+                let groups = self.groups.iter().filter(|(key, _)| part.holds("", key));
+                objects.pod_groups.extend(groups.map(|(_, group)| group.clone()));
+            }
+        }
         objects
+    }
+}
+
+impl Placed {
+    /// The raw object.
+    fn object(&self, key: &str, shape: &Value) -> Value {
+        let (namespace, name) = basalt_engine::plan::split_key(key);
+        let mut spec = shape["spec"].clone();
+        spec["nodeName"] = json!(&*self.node);
+        let mut metadata = json!({
+            "name": name, "namespace": namespace, "uid": &*self.uid, "annotations": shape["annotations"],
+        });
+        if self.leaving {
+            metadata["deletionTimestamp"] = json!("");
+        }
+        json!({"kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": self.phase}})
     }
 }
 
