@@ -2,7 +2,9 @@
 
 pub mod face;
 pub mod machinery;
+mod pairs;
 pub mod store;
 mod workers;
 
+pub use pairs::Pairs;
 pub use workers::Workers;

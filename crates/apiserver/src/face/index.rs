@@ -6,14 +6,5 @@ use crate::store::{Facets, Key};
 /// The indexer for `store::Options`: labels and selectable fields of an object.
 pub fn index(key: &Key, body: &[u8]) -> Facets {
     let (labels, fields) = facets(&key.resource, body);
-    let boxed = |pairs: Vec<(String, String)>| {
-        pairs
-            .into_iter()
-            .map(|(key, value)| (key.into(), value.into()))
-            .collect()
-    };
-    Facets {
-        labels: boxed(labels),
-        fields: boxed(fields),
-    }
+    Facets { labels, fields }
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 
+use crate::pairs::Pairs;
+
 /// A point in the store's one history. Every write gets its own; they only grow.
 pub type Revision = u64;
 
@@ -57,27 +59,22 @@ impl fmt::Debug for Key {
 /// What selectors look at, taken out of the body once, by [`Indexer`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facets {
-    /// Label pairs, sorted by key.
-    pub labels: Vec<(Box<str>, Box<str>)>,
-    /// Field pairs (`spec.nodeName`), sorted by path.
-    pub fields: Vec<(Box<str>, Box<str>)>,
+    /// Label pairs.
+    pub labels: Pairs,
+    /// Field pairs (`spec.nodeName`).
+    pub fields: Pairs,
 }
 
 impl Facets {
     /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
-        find(&self.labels, key)
+        self.labels.get(key)
     }
 
     /// The value of a field.
     pub fn field(&self, path: &str) -> Option<&str> {
-        find(&self.fields, path)
+        self.fields.get(path)
     }
-}
-
-fn find<'a>(pairs: &'a [(Box<str>, Box<str>)], key: &str) -> Option<&'a str> {
-    let at = pairs.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;
-    pairs.get(at).map(|(_, value)| &**value)
 }
 
 /// Computes the facets of a body. It runs before the revision is known, so it must not look at

@@ -1,13 +1,14 @@
 //! Label and field selectors, facets.
 
+use basalt_apiserver::Pairs;
 use basalt_apiserver::machinery::selector::{FieldSelector, LabelSelector, facets, facets_of_paths};
 use serde_json::json;
 
-fn labels(text: &str) -> Vec<(String, String)> {
+fn labels(text: &str) -> Pairs {
     let pairs = text.split_whitespace().filter_map(|pair| pair.split_once('='));
     let mut found: Vec<(String, String)> = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     found.sort();
-    found
+    found.into_iter().collect()
 }
 
 #[test]

@@ -55,8 +55,8 @@ fn index(_: &Key, body: &[u8]) -> Facets {
     let text = std::str::from_utf8(body).unwrap();
     let value = text.rsplit('"').nth(1).unwrap();
     Facets {
-        labels: vec![("value".into(), value.into())],
-        fields: Vec::new(),
+        labels: [("value", value)].into_iter().collect(),
+        fields: basalt_apiserver::Pairs::default(),
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::{borrow::Cow, collections::BTreeMap};
 
-type Pairs = Vec<(String, String)>;
+use crate::pairs::Pairs;
 
 #[derive(Deserialize)]
 struct Plain<'a> {
@@ -130,7 +130,7 @@ pub fn facets(resource: &str, body: &[u8]) -> (Pairs, Pairs) {
         "secrets" | "nodes" | "namespaces" => {
             serde_json::from_slice::<Small>(body).map(|object| small(resource, object))
         }
-        _ => serde_json::from_slice::<Plain>(body).map(|object| (labels(object.metadata), Pairs::new())),
+        _ => serde_json::from_slice::<Plain>(body).map(|object| (labels(object.metadata), Pairs::default())),
     }
     .unwrap_or_default()
 }
@@ -139,9 +139,9 @@ pub fn facets(resource: &str, body: &[u8]) -> (Pairs, Pairs) {
 pub fn facets_of_paths(paths: &[&str], body: &[u8]) -> (Pairs, Pairs) {
     let (labels, _) = facets("", body);
     let Ok(object) = serde_json::from_slice::<Value>(body) else {
-        return (labels, Pairs::new());
+        return (labels, Pairs::default());
     };
-    let mut fields = Pairs::new();
+    let mut fields = Vec::new();
     for path in paths {
         let found = path.split('.').try_fold(&object, |value, step| value.get(step));
         let text = match found {
@@ -149,18 +149,14 @@ pub fn facets_of_paths(paths: &[&str], body: &[u8]) -> (Pairs, Pairs) {
             Some(value @ (Value::Bool(_) | Value::Number(_))) => value.to_string(),
             _ => continue,
         };
-        fields.push(((*path).to_owned(), text));
+        fields.push((*path, text));
     }
     fields.sort();
-    (labels, fields)
+    (labels, fields.into_iter().collect())
 }
 
 fn labels(meta: Meta<'_>) -> Pairs {
-    meta.labels
-        .unwrap_or_default()
-        .into_iter()
-        .map(|(key, value)| (key.into_owned(), value.into_owned()))
-        .collect()
+    meta.labels.unwrap_or_default().into_iter().collect()
 }
 
 /// Keeps what has a value; the array is written in order of path.
@@ -169,10 +165,7 @@ fn fields<const N: usize>(candidates: [(&str, Text<'_>); N]) -> Pairs {
     let present = candidates
         .into_iter()
         .filter_map(|(path, value)| value.map(|value| (path, value)));
-    present
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(path, value)| (path.to_owned(), value.into_owned()))
-        .collect()
+    present.filter(|(_, value)| !value.is_empty()).collect()
 }
 
 fn pod(pod: Pod<'_>) -> (Pairs, Pairs) {

@@ -1,6 +1,7 @@
 //! Field selectors: `spec.nodeName=n1,status.phase!=Failed`.
 
-use super::{SelectorError, lookup};
+use super::SelectorError;
+use crate::pairs::Pairs;
 
 /// One comparison of a field selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,14 +110,14 @@ impl FieldSelector {
         Some(&term.value)
     }
 
-    /// Whether an object with this namespace, name and fields (sorted by path) satisfies every term.
+    /// Whether an object with this namespace, name and fields satisfies every term.
     /// A field that is absent counts as empty.
-    pub fn matches<K: AsRef<str>, V: AsRef<str>>(&self, namespace: &str, name: &str, fields: &[(K, V)]) -> bool {
+    pub fn matches(&self, namespace: &str, name: &str, fields: &Pairs) -> bool {
         self.terms.iter().all(|term| {
             let have = match term.path.as_str() {
                 "metadata.name" => name,
                 "metadata.namespace" => namespace,
-                path => lookup(fields, path).unwrap_or_default(),
+                path => fields.get(path).unwrap_or_default(),
             };
             (have == term.value) == term.equal
         })

@@ -1,10 +1,11 @@
 //! Label selectors: `a=b,c!=d,e in (f,g),!h`.
 
-use super::{SelectorError, lookup};
+use super::SelectorError;
 use crate::machinery::{
     field_error::{FieldError, index, key},
     names,
 };
+use crate::pairs::Pairs;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -95,11 +96,11 @@ impl LabelSelector {
         self.requirements.is_empty()
     }
 
-    /// Whether labels, sorted by key, satisfy every requirement.
-    pub fn matches<K: AsRef<str>, V: AsRef<str>>(&self, labels: &[(K, V)]) -> bool {
+    /// Whether labels satisfy every requirement.
+    pub fn matches(&self, labels: &Pairs) -> bool {
         self.requirements
             .iter()
-            .all(|requirement| requirement.matches(lookup(labels, &requirement.key)))
+            .all(|requirement| requirement.matches(labels.get(&requirement.key)))
     }
 }
 
