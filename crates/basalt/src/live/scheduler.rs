@@ -10,6 +10,8 @@ mod narrate;
 mod reborn;
 mod recheck;
 mod refused;
+#[cfg(test)]
+mod scene;
 mod short;
 #[cfg(test)]
 mod tests;

@@ -94,56 +94,25 @@ impl Reborn {
 
 #[cfg(test)]
 mod tests {
-    use basalt_engine::facts::{Event, Phase, PodFacts, PodGroupFacts, QueueFacts};
-    use basalt_engine::{Conf, Options};
+    use basalt_engine::facts::Event;
 
+    use super::super::scene;
     use super::*;
 
     fn node(uid: &str) -> NodeFacts {
         NodeFacts {
-            name: "n".into(),
             uid: uid.into(),
-            allocatable: [("cpu".into(), 1000), ("pods".into(), 10)].into(),
-            ..NodeFacts::default()
+            ..scene::node(4000)
         }
     }
 
     fn pod(node: Option<&str>) -> Event {
-        Event::Pod(PodFacts {
-            key: "a/p".into(),
-            uid: "p".into(),
-            scheduler: "volcano".into(),
-            group: Some("a/g".into()),
-            requests: [("cpu".into(), 1000)].into(),
-            node: node.map(Into::into),
-            ..PodFacts::default()
-        })
+        Event::Pod(scene::pod(0, node))
     }
 
     /// An engine that has just decided to bind the pod, and whose node is gone and back.
-    fn scene() -> (Engine, Reborn, Bind) {
-        let conf = Conf::parse("actions: allocate\ntiers: [{plugins: [{name: gang}, {name: predicates}]}]");
-        let mut engine = Engine::new(conf.expect("a configuration"), Options::default());
-        let queue = QueueFacts {
-            name: "default".into(),
-            ..QueueFacts::default()
-        };
-        let group = PodGroupFacts {
-            key: "a/g".into(),
-            uid: "g".into(),
-            queue: "default".into(),
-            min_member: 1,
-            phase: Phase::Inqueue,
-            ..PodGroupFacts::default()
-        };
-        for event in [
-            Event::Queue(queue),
-            Event::Node(node("1")),
-            Event::PodGroup(group),
-            pod(None),
-        ] {
-            engine.apply(&event);
-        }
+    fn decided() -> (Engine, Reborn, Bind) {
+        let mut engine = scene::engine(1, &[scene::pod(0, None)]);
         let bind = engine.cycle(1, 0).binds().next().cloned().expect("a bind");
         let mut reborn = Reborn::default();
         reborn.leaves(&engine, "n", Timestamp::UNIX_EPOCH);
@@ -158,17 +127,17 @@ mod tests {
     #[test]
     fn a_node_that_comes_back_waits_for_the_binds_to_its_former_self() {
         let second = |second| Timestamp::from_second(second).expect("a small time");
-        let (mut engine, mut reborn, _) = scene();
+        let (mut engine, mut reborn, _) = decided();
         assert!(reborn.settle(&engine, second(1)).is_empty());
         engine.apply(&pod(Some("n")));
         assert_eq!(reborn.settle(&engine, second(2)).len(), 1, "the bind is shown");
         assert!(reborn.comes(node("2")).is_some());
 
-        let (engine, mut reborn, bind) = scene();
+        let (engine, mut reborn, bind) = decided();
         reborn.refused(&bind);
         assert_eq!(reborn.settle(&engine, second(1)).len(), 1, "the bind was refused");
 
-        let (engine, mut reborn, _) = scene();
+        let (engine, mut reborn, _) = decided();
         assert_eq!(reborn.settle(&engine, second(31)).len(), 1, "nobody waits for ever");
     }
 }

@@ -39,54 +39,34 @@ fn bind_stands(engine: &Engine, bind: &Bind) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use basalt_engine::facts::{Event, NodeFacts, PodFacts, PodGroupFacts, PodPhase, QueueFacts, Taint, TaintEffect};
-    use basalt_engine::{Conf, Options};
+    use basalt_engine::facts::{Constraints, Event, NodeFacts, PodFacts, Taint, TaintEffect, Toleration};
 
+    use super::super::scene;
     use super::*;
 
     fn node(cpu: i64) -> Event {
-        Event::Node(NodeFacts {
-            name: "n".into(),
-            uid: "n1".into(),
-            allocatable: [("cpu".into(), cpu), ("pods".into(), 10)].into(),
-            ..NodeFacts::default()
-        })
+        Event::Node(scene::node(cpu))
+    }
+
+    fn group(min_member: u32) -> Event {
+        Event::PodGroup(scene::group(min_member))
     }
 
     fn pod(uid: &str) -> PodFacts {
         PodFacts {
-            key: "a/p".into(),
             uid: uid.into(),
-            scheduler: "volcano".into(),
-            group: Some("a/g".into()),
-            requests: [("cpu".into(), 1000)].into(),
-            ..PodFacts::default()
+            ..scene::pod(0, None)
         }
-    }
-
-    fn group(min_member: u32) -> Event {
-        Event::PodGroup(PodGroupFacts {
-            key: "a/g".into(),
-            uid: "g".into(),
-            queue: "default".into(),
-            min_member,
-            spec_hash: u64::from(min_member),
-            phase: basalt_engine::facts::Phase::Inqueue,
-            ..PodGroupFacts::default()
-        })
     }
 
     /// A bind is decided; then `news` comes in; does the decision stand?
     fn check(news: Event, expected: bool) {
-        let conf = Conf::parse("actions: allocate\ntiers: [{plugins: [{name: gang}, {name: predicates}]}]");
-        let mut engine = Engine::new(conf.expect("a configuration"), Options::default());
-        let queue = QueueFacts {
-            name: "default".into(),
-            ..QueueFacts::default()
-        };
-        for event in [Event::Queue(queue), node(4000), group(1), Event::Pod(pod("p"))] {
-            engine.apply(&event);
-        }
+        check_pod(scene::pod(0, None), news, expected);
+    }
+
+    /// The same of this pod.
+    fn check_pod(pod: PodFacts, news: Event, expected: bool) {
+        let mut engine = scene::engine(1, &[pod]);
         let plan = engine.cycle(1, 0);
         let transaction = plan
             .transactions
@@ -104,23 +84,22 @@ mod tests {
         check(node(500), false);
         check(group(1), true);
         check(group(2), false);
-        check(Event::Pod(pod("p")), true);
+        check(Event::Pod(pod("u0")), true);
         check(Event::Pod(pod("another")), false);
         let gone = |uid: &str| Event::PodGone {
-            key: "a/p".into(),
+            key: "a/p-0".into(),
             uid: Some(uid.into()),
         };
         check(gone("earlier"), true);
-        check(gone("p"), false);
+        check(gone("u0"), false);
         let leaving = PodFacts {
             terminating: true,
-            ..pod("p")
+            ..pod("u0")
         };
         check(Event::Pod(leaving), false);
         let bound = PodFacts {
             node: Some("n".into()),
-            phase: PodPhase::Pending,
-            ..pod("p")
+            ..pod("u0")
         };
         check(Event::Pod(bound), false);
         let node_gone = Event::NodeGone {
@@ -132,9 +111,7 @@ mod tests {
 
     #[test]
     fn a_node_that_closed_meanwhile_is_not_used() {
-        let Event::Node(plain) = node(4000) else {
-            panic!("a node")
-        };
+        let plain = scene::node(4000);
         let check_node = |change: fn(&mut NodeFacts), expected| {
             let mut changed = plain.clone();
             change(&mut changed);
@@ -158,6 +135,36 @@ mod tests {
                 ..plain.clone()
             };
             check(Event::Node(changed), expected);
+        }
+    }
+
+    #[test]
+    fn what_a_pod_tolerates_is_no_obstacle() {
+        let everything = Toleration {
+            exists: true,
+            ..Toleration::default()
+        };
+        let constraints = Constraints {
+            tolerations: vec![everything],
+            ..Constraints::default()
+        };
+        let tolerant = PodFacts {
+            constraints: constraints.into(),
+            ..scene::pod(0, None)
+        };
+        let taint = Taint {
+            key: "k".into(),
+            value: "".into(),
+            effect: TaintEffect::NoSchedule,
+        };
+        for (unschedulable, not_ready, expected) in [(true, false, true), (false, true, false)] {
+            let closed = NodeFacts {
+                unschedulable,
+                not_ready,
+                taints: vec![taint.clone()],
+                ..scene::node(4000)
+            };
+            check_pod(tolerant.clone(), Event::Node(closed), expected);
         }
     }
 }

@@ -251,39 +251,21 @@ fn pods(engine: &Engine, group: &str, is: fn(&Engine, TaskId) -> bool) -> Vec<Me
 
 #[cfg(test)]
 mod tests {
-    use basalt_engine::facts::{Event, NodeFacts, PodFacts, PodGroupFacts, PodPhase, QueueFacts};
-    use basalt_engine::{Conf, Options};
+    use basalt_engine::facts::{Event, PodGroupFacts};
 
+    use super::super::scene;
     use super::*;
 
     fn pod(index: u32, node: Option<&str>) -> Event {
-        Event::Pod(PodFacts {
-            key: format!("a/p-{index}").into(),
-            uid: format!("u{index}").into(),
-            scheduler: "volcano".into(),
-            group: Some("a/g".into()),
-            phase: PodPhase::Pending,
-            node: node.map(Into::into),
-            ..PodFacts::default()
-        })
+        Event::Pod(scene::pod(index, node))
     }
 
     fn group() -> PodGroupFacts {
-        PodGroupFacts {
-            key: "a/g".into(),
-            uid: "g".into(),
-            min_member: 2,
-            phase: Phase::Inqueue,
-            ..PodGroupFacts::default()
-        }
+        scene::group(2)
     }
 
     fn engine() -> Engine {
-        let mut engine = Engine::new(Conf::embedded(), Options::default());
-        engine.apply(&Event::PodGroup(group()));
-        engine.apply(&pod(0, Some("n")));
-        engine.apply(&pod(1, None));
-        engine
+        scene::engine(2, &[scene::pod(0, Some("n")), scene::pod(1, None)])
     }
 
     fn at(second: i64) -> Timestamp {
@@ -399,18 +381,6 @@ mod tests {
     /// The engine decides to bind what is missing; whether that happens is not known.
     fn decided() -> (Engine, Transaction) {
         let mut engine = engine();
-        let node = NodeFacts {
-            name: "n".into(),
-            uid: "n".into(),
-            allocatable: [("cpu".into(), 1000), ("pods".into(), 10)].into(),
-            ..NodeFacts::default()
-        };
-        let queue = QueueFacts {
-            name: "default".into(),
-            ..QueueFacts::default()
-        };
-        engine.apply(&Event::Node(node));
-        engine.apply(&Event::Queue(queue));
         let transactions = engine.cycle(1, 0).transactions;
         let decided = transactions.into_iter().find(|decided| !decided.binds.is_empty());
         (engine, decided.expect("the pod is placed"))

@@ -8,10 +8,6 @@ use super::narrate::pod_target;
 use super::*;
 use crate::live::scripted::{self, Answer};
 
-fn conf() -> Conf {
-    Conf::parse("actions: allocate\ntiers: [{plugins: [{name: gang}, {name: predicates}]}]").expect("a configuration")
-}
-
 /// A loop whose server knows nothing, and that has not decided anything yet.
 async fn at_work() -> (Loop, Frame<News>) {
     at_work_with(scripted::client(|_, _| Answer::Refusal(404))).await
@@ -19,7 +15,7 @@ async fn at_work() -> (Loop, Frame<News>) {
 
 async fn at_work_with(client: Client) -> (Loop, Frame<News>) {
     let options = SchedulerOptions {
-        built_in: conf,
+        built_in: scene::conf,
         audit_every: Duration::from_millis(1),
         ..SchedulerOptions::default()
     };
@@ -90,7 +86,7 @@ async fn an_auditor_that_stumbles_begins_anew() {
 }
 
 /// A cluster with room for one pod that waits.
-fn scene() -> Vec<News> {
+fn cluster() -> Vec<News> {
     let ready = json!([{"type": "Ready", "status": "True"}]);
     vec![
         News::Queue(read(
@@ -127,7 +123,7 @@ async fn check_order(has_left: bool, expected: &[(&str, u64)]) {
         Answer::Silence
     });
     let (mut at_work, mut frame) = at_work_with(client).await;
-    for news in scene() {
+    for news in cluster() {
         at_work.take_in(news);
     }
     let change = Change::Strategic {

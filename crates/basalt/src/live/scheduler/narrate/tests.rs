@@ -1,9 +1,8 @@
-use basalt_engine::facts::{Event, NodeFacts, PodFacts, PodGroupFacts, QueueFacts};
-use basalt_engine::{Conf, Engine, Options};
 use serde_json::Value;
 
 use super::*;
 use crate::live::executor::Executor;
+use crate::live::scheduler::scene;
 use crate::live::scripted::{self, Answer};
 
 fn shown(version: &str, phase: &str) -> FeedEvent<PodGroup> {
@@ -41,7 +40,7 @@ async fn check(late: FeedEvent<PodGroup>, expected: Phase) {
     let client = scripted::client(move |_, _| Answer::Object(answer.clone()));
     let outlets = Outlets::default();
     tokio::spawn(outlets.groups.clone().run(Executor::new(client, "test"), drop));
-    let engine = Engine::new(Conf::embedded(), Options::default());
+    let engine = scene::engine(1, &[]);
     let mut narrator = Narrator::new(outlets.clone());
     narrator.observe(&shown("5", "Pending"));
     assert!(!narrator.was_scheduled("a/g"));
@@ -64,43 +63,6 @@ async fn a_late_watch_event_brings_no_old_phase_back() {
     check(shown("8", "Inqueue"), Phase::Inqueue).await;
 }
 
-/// A pod that is to be bound; the API shows it on its node, or not yet.
-fn engine(node: Option<&str>) -> Engine {
-    let conf = Conf::parse("actions: allocate\ntiers: [{plugins: [{name: gang}, {name: predicates}]}]");
-    let mut engine = Engine::new(conf.expect("a configuration"), Options::default());
-    let facts = [
-        Event::Queue(QueueFacts {
-            name: "default".into(),
-            ..QueueFacts::default()
-        }),
-        Event::Node(NodeFacts {
-            name: "n".into(),
-            allocatable: [("cpu".into(), 1000), ("pods".into(), 10)].into(),
-            ..NodeFacts::default()
-        }),
-        Event::PodGroup(PodGroupFacts {
-            key: "a/g".into(),
-            uid: "g".into(),
-            min_member: 1,
-            phase: Phase::Inqueue,
-            ..PodGroupFacts::default()
-        }),
-        Event::Pod(PodFacts {
-            key: "a/p".into(),
-            uid: "p".into(),
-            scheduler: "volcano".into(),
-            group: Some("a/g".into()),
-            requests: [("cpu".into(), 1000)].into(),
-            node: node.map(Into::into),
-            ..PodFacts::default()
-        }),
-    ];
-    for event in &facts {
-        engine.apply(event);
-    }
-    engine
-}
-
 #[test]
 fn a_group_is_scheduled_when_that_is_shown_and_not_when_it_is_decided() {
     for (node, expected) in [(None, false), (Some("n"), true)] {
@@ -112,7 +74,7 @@ fn a_group_is_scheduled_when_that_is_shown_and_not_when_it_is_decided() {
             status.reasons = vec![Reason::new(Code::NotEnoughResources)];
         }
         narrator.observe(&FeedEvent::Upsert(group));
-        let mut engine = engine(node);
+        let mut engine = scene::engine(1, &[scene::pod(0, node)]);
         let plan = Plan {
             transactions: Vec::new(),
             ..engine.cycle(1, 0)
