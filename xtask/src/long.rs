@@ -34,6 +34,21 @@ const RUNS: &[Run] = &[
         cargo: &["test", "--release", "-p", "basalt-sim"],
     },
     Run {
+        name: "1,000,000 mutated AdmissionReviews",
+        environment: &[("BASALT_FUZZ_EXECUTIONS", "1000000")],
+        cargo: &[
+            "test",
+            "--release",
+            "-p",
+            "basalt-admission",
+            "--test",
+            "cases",
+            "--",
+            "mutated_reviews",
+            "--nocapture",
+        ],
+    },
+    Run {
         name: "property tests, 20,000 cases each",
         environment: &[("PROPTEST_CASES", "20000")],
         cargo: &[

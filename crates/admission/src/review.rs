@@ -57,6 +57,8 @@ pub struct Review {
     namespace: String,
     name: String,
     user: User,
+    /// All that is known of the user, for authorisers that look at more than name and groups.
+    user_info: Value,
     object: Option<Value>,
     old: Option<Value>,
     dry_run: bool,
@@ -102,6 +104,7 @@ impl Review {
             name: part("/userInfo/username"),
             groups: groups.filter_map(Value::as_str).map(str::to_owned).collect(),
         };
+        let user_info = at(request, "/userInfo").clone();
         let subresource = Some(part("/subResource")).filter(|name| !name.is_empty());
         let (group, resource) = (part("/resource/group"), part("/resource/resource"));
         let (namespace, name) = (part("/namespace"), part("/name"));
@@ -118,6 +121,7 @@ impl Review {
             namespace,
             name,
             user,
+            user_info,
             object: object.filter(|_| operation != Operation::Delete),
             old: old.filter(|_| operation != Operation::Create),
             dry_run,
@@ -152,6 +156,7 @@ impl Review {
             "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
             "spec": {
                 "user": self.user.name, "groups": self.user.groups,
+                "uid": text(&self.user_info, "/uid"), "extra": self.user_info.get("extra"),
                 "resourceAttributes": {
                     "verb": access.verb, "group": access.group, "resource": access.resource,
                     "namespace": access.namespace, "name": access.name,

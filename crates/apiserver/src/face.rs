@@ -48,7 +48,7 @@ pub use pki::{Pki, PkiError};
 pub use registry::Registry;
 pub use server::{Clock, Server, ServerOptions, Uids};
 pub use status::{ApiError, ApiResult};
-pub use tls::{ServeError, TlsOptions, serve_tls};
+pub use tls::{ServeError, TlsOptions, serve_router, serve_tls};
 
 pub(crate) use call::Call;
 pub(crate) use create::insert;

@@ -6,6 +6,7 @@ pub mod get;
 pub mod hold;
 pub mod live;
 mod measure;
+pub mod queues;
 pub mod store;
 
 use anyhow::Context;
@@ -25,6 +26,8 @@ pub enum Bench {
     Live(live::LiveOptions),
     /// A whole cluster in one process: memory, the time of a list, the time of a restart
     Hold(hold::HoldOptions),
+    /// Queues, 10,000 of them: what one admission decision takes
+    Queues(queues::QueuesOptions),
 }
 
 impl Bench {
@@ -44,6 +47,7 @@ impl Bench {
                 Self::Get(options) => get::run(options).await,
                 Self::Live(options) => live::run(options).await,
                 Self::Hold(options) => hold::run(options).await,
+                Self::Queues(options) => queues::run(options).await,
             }
         })
     }

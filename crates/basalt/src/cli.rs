@@ -10,6 +10,7 @@ use crate::controllers::ControllersArguments;
 use crate::plan::PlanOptions;
 use crate::scheduler::SchedulerArguments;
 use crate::up::UpOptions;
+use crate::webhook::WebhookArguments;
 
 /// Batch scheduling for Kubernetes: queues, gangs, reservations; embedded or on any cluster.
 #[derive(Debug, Parser)]
@@ -50,6 +51,8 @@ enum Command {
     Scheduler(Box<SchedulerArguments>),
     /// Run the controllers alone, against any cluster
     Controllers(Box<ControllersArguments>),
+    /// Serve admission over HTTPS, as a webhook of any cluster
+    Webhook(Box<WebhookArguments>),
     /// Decide offline: manifests in, binds, evictions and reasons out
     Plan(Box<PlanOptions>),
     /// Measure this machine: durable writes, gangs, reads, size
@@ -81,6 +84,7 @@ pub fn main() -> ExitCode {
         Command::Up(options) => report(crate::up::main(*options)),
         Command::Scheduler(arguments) => report(crate::scheduler::main(*arguments)),
         Command::Controllers(arguments) => report(crate::controllers::main(*arguments)),
+        Command::Webhook(arguments) => report(crate::webhook::main(*arguments)),
         Command::Plan(options) => crate::plan::main(*options),
         Command::Bench(bench) => report(bench.run()),
         Command::Vcctl { args } => basalt_vcctl::run(std::iter::once(OsString::from("vcctl")).chain(args)),

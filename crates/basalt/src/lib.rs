@@ -13,3 +13,4 @@ pub mod process;
 pub mod scheduler;
 pub mod scheduling;
 pub mod up;
+pub mod webhook;

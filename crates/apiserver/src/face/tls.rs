@@ -5,8 +5,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use axum::body::Body;
-use http::Request;
+use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -15,6 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt;
 
 use super::server::Server;
 
@@ -58,6 +60,41 @@ pub async fn serve_tls(
     options: TlsOptions,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
+    let handler = server.clone();
+    let handle = move |request| handler.clone().handle(request);
+    serve(listener, handle, || server.close(), options, shutdown).await
+}
+
+/// Serves a router of somebody else's in the same way.
+pub async fn serve_router(
+    listener: TcpListener,
+    router: Router,
+    options: TlsOptions,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    let handle = move |request| {
+        let router = router.clone();
+        async move {
+            match router.oneshot(request).await {
+                Ok(response) => response,
+                Err(never) => match never {},
+            }
+        }
+    };
+    serve(listener, handle, || {}, options, shutdown).await
+}
+
+async fn serve<H, F>(
+    listener: TcpListener,
+    handle: H,
+    close: impl FnOnce(),
+    options: TlsOptions,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ServeError>
+where
+    H: Fn(Request<Body>) -> F + Clone + Send + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
     let acceptor = TlsAcceptor::from(options.config.clone());
     let room = Arc::new(Semaphore::new(options.connections_max));
     let (end, ending) = watch::channel(false);
@@ -74,7 +111,7 @@ pub async fn serve_tls(
                 let connection = connection(
                     stream,
                     acceptor.clone(),
-                    server.clone(),
+                    handle.clone(),
                     options.patience,
                     ending.clone(),
                 );
@@ -87,7 +124,7 @@ pub async fn serve_tls(
             Err(error) => return Err(error.into()),
         }
     }
-    server.close();
+    close();
     end.send_replace(true);
     let all = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(options.farewell, all).await.is_err() {
@@ -115,21 +152,24 @@ fn is_transient(error: &io::Error) -> bool {
     ) || error.raw_os_error().is_some_and(|code| TOO_MANY_FILES.contains(&code))
 }
 
-async fn connection(
+async fn connection<H, F>(
     stream: TcpStream,
     acceptor: TlsAcceptor,
-    server: Server,
+    handle: H,
     patience: Duration,
     mut ending: watch::Receiver<bool>,
-) {
+) where
+    H: Fn(Request<Body>) -> F + Clone + Send + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
     // Small answers should leave at once; a socket that refuses is only slower.
     let _slower = stream.set_nodelay(true);
     let Ok(Ok(stream)) = tokio::time::timeout(patience, acceptor.accept(stream)).await else {
         return;
     };
     let service = service_fn(move |request: Request<Incoming>| {
-        let server = server.clone();
-        async move { Ok::<_, Infallible>(server.handle(request.map(Body::new)).await) }
+        let answer = handle(request.map(Body::new));
+        async move { Ok::<_, Infallible>(answer.await) }
     });
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(patience);

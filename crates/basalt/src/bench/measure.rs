@@ -18,6 +18,37 @@ pub(crate) struct Load {
     pub(crate) p99_ms: f64,
 }
 
+/// How long the same thing took, many times.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Spread {
+    /// How often it was measured.
+    pub(crate) count: usize,
+    /// The median, in microseconds.
+    pub(crate) p50_us: f64,
+    /// 99 of 100 took at most this.
+    pub(crate) p99_us: f64,
+    /// The slowest.
+    pub(crate) max_us: f64,
+}
+
+impl Spread {
+    /// The spread of some times.
+    pub(crate) fn of(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        let at = |part: f64| {
+            let place = ((times.len() as f64 * part) as usize).min(times.len().saturating_sub(1));
+            times.get(place).map_or(0.0, |time| time.as_secs_f64() * 1e6)
+        };
+        Self {
+            count: times.len(),
+            p50_us: at(0.5),
+            p99_us: at(0.99),
+            max_us: at(1.0),
+        }
+    }
+}
+
 /// One of those who write at the same time.
 pub(crate) trait Writer: Send + 'static {
     /// Does its `count`-th write.

@@ -10,3 +10,4 @@ mod scheduler;
 mod server;
 mod short;
 mod watchman;
+mod webhook;

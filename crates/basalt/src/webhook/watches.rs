@@ -1,0 +1,72 @@
+//! The webhook's view, filled by watches.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use basalt_admission::View;
+use basalt_api::{Job, PodGroup, Queue};
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::{Namespace, Node};
+use kube::core::{ApiResource, DynamicObject};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, ResourceExt};
+
+use super::Webhook;
+
+/// What there is to watch: a resource as the view names it, and as the API does.
+fn kinds() -> [(&'static str, ApiResource); 5] {
+    View::RESOURCES.map(|resource| {
+        let kind = match resource {
+            "nodes" => ApiResource::erase::<Node>(&()),
+            "namespaces" => ApiResource::erase::<Namespace>(&()),
+            "jobs.batch.volcano.sh" => ApiResource::erase::<Job>(&()),
+            "podgroups.scheduling.volcano.sh" => ApiResource::erase::<PodGroup>(&()),
+            _ => ApiResource::erase::<Queue>(&()),
+        };
+        (resource, kind)
+    })
+}
+
+/// Watches everything for ever.
+pub(super) async fn run(webhook: &Webhook) {
+    let watches = kinds().map(|(resource, kind)| watch(webhook, resource, kind));
+    futures::future::join_all(watches).await;
+}
+
+fn key_of(object: &DynamicObject) -> (String, String) {
+    (object.namespace().unwrap_or_default(), object.name_any())
+}
+
+async fn watch(webhook: &Webhook, resource: &'static str, kind: ApiResource) {
+    let api: Api<DynamicObject> = Api::all_with(webhook.client().clone(), &kind);
+    let mut stream = watcher(api, watcher::Config::default()).default_backoff().boxed();
+    let mut listed = BTreeSet::new();
+    while let Some(event) = stream.next().await {
+        match event {
+            Ok(Event::Init) => listed.clear(),
+            Ok(Event::InitApply(object)) => {
+                listed.insert(key_of(&object));
+                put(webhook, resource, &object);
+            }
+            Ok(Event::InitDone) => {
+                let listed = std::mem::take(&mut listed);
+                webhook.change(|view| view.retain(resource, &listed));
+                webhook.seen(resource);
+            }
+            Ok(Event::Apply(object)) => put(webhook, resource, &object),
+            Ok(Event::Delete(object)) => {
+                let (namespace, name) = key_of(&object);
+                webhook.change(|view| view.remove(resource, &namespace, &name));
+            }
+            Err(error) => tracing::warn!(resource, %error, "watch interrupted, will resume"),
+        }
+    }
+}
+
+fn put(webhook: &Webhook, resource: &str, object: &DynamicObject) {
+    match serde_json::to_value(object) {
+        Ok(value) => webhook.change(|view| view.put(resource, &Arc::new(value))),
+        Err(error) => tracing::warn!(resource, name = object.name_any(), %error, "not understood, and left out"),
+    }
+}
