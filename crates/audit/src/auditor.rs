@@ -31,6 +31,15 @@ impl Auditor {
         findings
     }
 
+    /// What of gangs is wrong in a world at rest: of [`settled`](Self::settled) what needs no memory of single pods.
+    pub fn gangs(&mut self, objects: &Objects) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        gang::remember(objects, &mut self.groups, &mut self.whole);
+        gang::partial(objects, &self.whole, &mut findings);
+        findings.sort();
+        findings
+    }
+
     /// What is wrong in a world at rest.
     pub fn settled(&mut self, objects: &Objects) -> Vec<Finding> {
         let mut findings = self.observe(objects);

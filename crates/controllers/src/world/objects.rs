@@ -56,9 +56,7 @@ fn lean(mut pod: Pod) -> Pod {
     pod.status.container_statuses.shrink_to_fit();
     if !pod.spec.node_name.is_empty() {
         pod.metadata.labels = None;
-        if let Some(annotations) = &mut pod.metadata.annotations {
-            annotations.retain(|key, _| KEPT.contains(&key.as_str()));
-        }
+        pod.keep_annotations(&KEPT);
         pod.spec = basalt_api::slim::PodSpec {
             node_name: pod.spec.node_name,
             ..Default::default()
