@@ -69,6 +69,18 @@ impl Purpose {
         matches!(self, Purpose::GangPreempt | Purpose::GangReclaim | Purpose::Reservation)
     }
 
+    /// The action that asks for it, as a configuration names it; none: it is not an action's doing.
+    pub(crate) fn action(self) -> Option<&'static str> {
+        match self {
+            Purpose::Preempt => Some("preempt"),
+            Purpose::Reclaim => Some("reclaim"),
+            Purpose::GangPreempt => Some("gangpreempt"),
+            Purpose::GangReclaim => Some("gangreclaim"),
+            Purpose::Shuffle => Some("shuffle"),
+            Purpose::Reservation => None,
+        }
+    }
+
     /// It makes room for a placement.
     pub(crate) fn places(self) -> bool {
         !matches!(self, Purpose::Reservation | Purpose::Shuffle)

@@ -63,9 +63,21 @@ impl Rules {
         }
     }
 
-    /// Whether an action is part of a cycle.
-    pub(crate) fn runs(&self, action: &str) -> bool {
-        self.actions.iter().any(|one| one == action)
+    /// When in a cycle it is an action's turn; none: it is not part of it.
+    pub(crate) fn turn(&self, action: &str) -> Option<usize> {
+        self.actions.iter().position(|one| one == action)
+    }
+
+    /// When in a cycle pods are last given nodes for which nobody has to go.
+    pub(crate) fn last_binds(&self) -> Option<usize> {
+        let binds = |action: &String| matches!(action.as_str(), "allocate" | "backfill");
+        self.actions.iter().rposition(binds)
+    }
+
+    /// When in a cycle pods are first given nodes for which nobody has to go.
+    pub(crate) fn first_binds(&self) -> Option<usize> {
+        let binds = |action: &String| matches!(action.as_str(), "allocate" | "backfill");
+        self.actions.iter().position(binds)
     }
 
     fn plugin(&self, name: &str) -> Option<&Plugin> {

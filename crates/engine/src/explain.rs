@@ -138,12 +138,14 @@ impl Cycle<'_> {
         if refusal.queue.is_some() {
             reason = reason.queue(&**model.queues.name(refusal.queue));
         }
+        let about = refusal.about.as_deref();
         match refusal.dim {
             Some(dim) => {
                 let name = model.dims.name(dim);
-                reason.amounts(&**name, quantity(name, refusal.need), quantity(name, refusal.have))
+                let (need, have) = (quantity(name, refusal.need), quantity(name, refusal.have));
+                reason.amounts(about.unwrap_or(name), need, have)
             }
-            None => reason,
+            None => reason.dimension(about.unwrap_or_default()),
         }
     }
 

@@ -21,6 +21,8 @@ pub enum Mutant {
     IgnoreAntiAffinity,
     /// Pods that must be together are not.
     IgnorePodAffinity,
+    /// Pods join others that are on their way out.
+    JoinLeaving,
     /// Scheduling gates do not count.
     IgnoreGates,
     /// A pod is bound twice.
@@ -41,6 +43,14 @@ pub enum Mutant {
     BreakGangs,
     /// Only a part of a gang goes where all of it should.
     TakePartOfGang,
+    /// Gangs go that nobody needs to go.
+    LetNobodyOff,
+    /// Pods go on nodes on which nobody gets a place.
+    HuntEverywhere,
+    /// Evictions are said to be another action's.
+    MisnameAction,
+    /// Groups that say no lose pods to gangs.
+    TakeProtectedGroups,
     /// Pods that say no are evicted.
     TakeProtected,
     /// Pods of the system are evicted.

@@ -85,7 +85,8 @@ pub struct Eviction {
     pub purpose: Purpose,
 }
 
-/// What an eviction is for.
+/// What an eviction is for, and by which action: plain ones clear a node for a pod, those on gangs make room for a whole
+/// gang by whole gangs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Purpose {
     /// Another group of the same queue, or a near one, is more important.
@@ -98,8 +99,42 @@ pub enum Purpose {
         /// The group that gets the room.
         beneficiary: Arc<str>,
     },
+    /// As `Preempt`, by whole gangs.
+    GangPreempt {
+        /// The group that gets the room.
+        beneficiary: Arc<str>,
+    },
+    /// As `Reclaim`, by whole gangs.
+    GangReclaim {
+        /// The group that gets the room.
+        beneficiary: Arc<str>,
+    },
     /// A policy wants it elsewhere.
     Shuffle,
+}
+
+impl Purpose {
+    /// The action that asked for the eviction, as the configuration names it.
+    pub fn action(&self) -> &'static str {
+        match self {
+            Purpose::Preempt { .. } => "preempt",
+            Purpose::Reclaim { .. } => "reclaim",
+            Purpose::GangPreempt { .. } => "gangpreempt",
+            Purpose::GangReclaim { .. } => "gangreclaim",
+            Purpose::Shuffle => "shuffle",
+        }
+    }
+
+    /// The group that gets the room; none: nobody in particular.
+    pub fn beneficiary(&self) -> Option<&Arc<str>> {
+        match self {
+            Purpose::Preempt { beneficiary }
+            | Purpose::Reclaim { beneficiary }
+            | Purpose::GangPreempt { beneficiary }
+            | Purpose::GangReclaim { beneficiary } => Some(beneficiary),
+            Purpose::Shuffle => None,
+        }
+    }
 }
 
 /// A pod group that waits.

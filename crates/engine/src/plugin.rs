@@ -56,6 +56,8 @@ pub struct Refusal {
     pub need: i64,
     /// How much may be.
     pub have: i64,
+    /// What the numbers are of, or what else there is to say, in words with names; none: the dimension's name tells.
+    pub about: Option<Arc<str>>,
 }
 
 impl Refusal {
@@ -67,6 +69,7 @@ impl Refusal {
             dim: None,
             need: 0,
             have: 0,
+            about: None,
         }
     }
 }

@@ -105,7 +105,7 @@ impl Cluster {
         self.now_ms += 1_000;
         let world = World::read(self.objects.values());
         let plan = self.engine.cycle(self.now_ms, self.seed);
-        let decision = decision(&plan, self.engine.conf());
+        let decision = decision(&plan);
         let mut findings = judge(&world, &self.rules, &decision);
         let objects = &self.objects;
         findings.extend(self.history.observe(&decision, |pod| group_of(objects, pod)));

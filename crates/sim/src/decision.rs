@@ -1,13 +1,11 @@
 //! A plan, in the auditor's words.
 
-use std::sync::Arc;
-
 use basalt_audit::{Decision, Eviction, Placement, Purpose, QueueReport};
+use basalt_engine::facts;
 use basalt_engine::plan::{self, Plan};
-use basalt_engine::{Conf, facts};
 
-/// Translates a plan. The configuration tells whether whole gangs may be evicted.
-pub fn decision(plan: &Plan, conf: &Conf) -> Decision {
+/// Translates a plan.
+pub fn decision(plan: &Plan) -> Decision {
     let mut decision = Decision::default();
     for transaction in &plan.transactions {
         for bind in &transaction.binds {
@@ -16,9 +14,7 @@ pub fn decision(plan: &Plan, conf: &Conf) -> Decision {
         for wait in &transaction.pipelined {
             decision.pipelined.push(placement(&wait.pod, &wait.uid, &wait.node));
         }
-        decision
-            .evictions
-            .extend(transaction.evictions.iter().map(|one| eviction(one, conf)));
+        decision.evictions.extend(transaction.evictions.iter().map(eviction));
     }
     for queue in plan.queues.iter() {
         let amounts = |list: &facts::Resources| list.iter().map(|(name, amount)| (name.to_string(), *amount)).collect();
@@ -39,18 +35,19 @@ fn placement(pod: &str, uid: &str, node: &str) -> Placement {
     }
 }
 
-fn eviction(eviction: &plan::Eviction, conf: &Conf) -> Eviction {
-    let (purpose, beneficiary) = match &eviction.purpose {
-        plan::Purpose::Preempt { beneficiary } if conf.has_action("gangpreempt") => (Purpose::GangPreempt, beneficiary),
-        plan::Purpose::Preempt { beneficiary } => (Purpose::Preempt, beneficiary),
-        plan::Purpose::Reclaim { beneficiary } if conf.has_action("gangreclaim") => (Purpose::GangReclaim, beneficiary),
-        plan::Purpose::Reclaim { beneficiary } => (Purpose::Reclaim, beneficiary),
-        plan::Purpose::Shuffle => (Purpose::Shuffle, &Arc::default()),
+fn eviction(eviction: &plan::Eviction) -> Eviction {
+    let purpose = match &eviction.purpose {
+        plan::Purpose::Preempt { .. } => Purpose::Preempt,
+        plan::Purpose::Reclaim { .. } => Purpose::Reclaim,
+        plan::Purpose::GangPreempt { .. } => Purpose::GangPreempt,
+        plan::Purpose::GangReclaim { .. } => Purpose::GangReclaim,
+        plan::Purpose::Shuffle => Purpose::Shuffle,
     };
+    let beneficiary = eviction.purpose.beneficiary();
     Eviction {
         pod: eviction.pod.to_string(),
         uid: eviction.uid.to_string(),
         purpose,
-        beneficiary: beneficiary.to_string(),
+        beneficiary: beneficiary.map(ToString::to_string).unwrap_or_default(),
     }
 }

@@ -63,6 +63,8 @@ pub(crate) struct Books<'a> {
     pub queue: Vec<Option<usize>>,
     /// By group: pods that count as ready before the decision.
     pub ready: Vec<Members>,
+    /// By group: of those, pods that have ended.
+    pub ended: Vec<i64>,
     /// By group: pods that the decision binds, holds a place for, and evicts.
     pub bound: Vec<Members>,
     pub awaited: Vec<Members>,
@@ -96,6 +98,7 @@ impl<'a> Books<'a> {
             stays: vec![Amounts::default(); world.nodes.len()],
             queue: (0..groups).map(|group| world.queue_of(group)).collect(),
             ready: vec![Members::default(); groups],
+            ended: vec![0; groups],
             bound: vec![Members::default(); groups],
             awaited: vec![Members::default(); groups],
             lost: vec![Members::default(); groups],
@@ -150,10 +153,11 @@ impl<'a> Books<'a> {
                 && (pod.is_placed() || pod.stand == Stand::Succeeded)
             {
                 self.ready[group].add(pod, 1);
+                self.ended[group] += i64::from(pod.stand == Stand::Succeeded);
             }
             if let Some(&own) = self.payers(at).first()
                 && pod.stand == Stand::Waits
-                && pod.nominated
+                && pod.nominated.is_some()
             {
                 self.own_hopes[own].take(request);
             }
@@ -232,7 +236,7 @@ impl<'a> Books<'a> {
             self.placed.push(Placed { pod, node, now });
             if now {
                 self.pay(pod, |books| (&mut books.gains, &mut books.own_gains));
-            } else if let Some(&own) = self.payers(pod).first().filter(|_| !record.nominated) {
+            } else if let Some(&own) = self.payers(pod).first().filter(|_| record.nominated.is_none()) {
                 self.own_hopes[own].take(&record.shape.request);
             }
         }

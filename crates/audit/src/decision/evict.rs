@@ -1,6 +1,7 @@
 //! I5: every eviction has a purpose, and takes only who may be taken. I4: none takes a queue below its guarantee.
 
 mod gangs;
+mod need;
 mod queues;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ pub(super) fn check(books: &Books<'_>, rules: &Rules, shares: &[Shares], finding
         purpose(books, rules, evicted, findings);
         permitted(books, rules, evicted, findings);
     }
+    need::check(books, rules, shares, findings);
     budgets(books, rules, findings);
     gangs::check(books, rules, findings);
     for rule in shares {
@@ -35,10 +37,15 @@ fn found(books: &Books<'_>, invariant: &'static str, evicted: &Evicted<'_>, why:
     Finding::on(invariant, format!("Pod {}", pod.key), message)
 }
 
-/// Someone gets the room: on the very node or, where whole gangs go, anywhere; and with it the beneficiary has what it
-/// needs to start.
+/// An action of the cycle asked for it, and its beneficiary waits for the room: on the very node or, where whole gangs
+/// go, wherever that turns out to be; and with it the beneficiary has what it needs to start.
 fn purpose(books: &Books<'_>, rules: &Rules, evicted: &Evicted<'_>, findings: &mut Vec<Finding>) {
-    if !evicted.entry.purpose.places() {
+    let purpose = evicted.entry.purpose;
+    if let Some(action) = purpose.action().filter(|action| rules.turn(action).is_none()) {
+        let why = format!("no cycle of this configuration has the action {action}");
+        findings.push(found(books, "I5", evicted, why));
+    }
+    if !purpose.places() {
         return;
     }
     let Some(group) = evicted.beneficiary else {
@@ -46,10 +53,13 @@ fn purpose(books: &Books<'_>, rules: &Rules, evicted: &Evicted<'_>, findings: &m
         return;
     };
     let victim = books.group[evicted.pod];
-    // Where gangs go, what they leave may be their queue's room rather than their node's.
-    let near = |node: usize| node == evicted.node || evicted.entry.purpose.by_gangs();
-    if !books.placements_of(group).any(|placed| near(placed.node)) {
-        let why = "its beneficiary gets no place on its node in the same decision".to_owned();
+    let near = |node: usize| node == evicted.node || purpose.by_gangs();
+    if !books
+        .placements_of(group)
+        .any(|placed| !placed.now && near(placed.node))
+    {
+        let where_to = if purpose.by_gangs() { "" } else { " on its node" };
+        let why = format!("its beneficiary waits for no place{where_to} in the same decision");
         findings.push(found(books, "I5", evicted, why));
     }
     let record = &books.world.groups[group];
@@ -77,9 +87,8 @@ fn permitted(books: &Books<'_>, rules: &Rules, evicted: &Evicted<'_>, findings: 
         object("it belongs to no pod group");
         return;
     };
-    // A group's own word counts for the actions on gangs; where the plain ones run too, nobody knows which it was.
-    let plain = rules.runs("reclaim") || rules.runs("preempt");
-    if purpose.by_gangs() && !plain && world.groups[victim].protected {
+    // A group's own word counts for the actions on gangs; the plain ones go by the word of each pod.
+    if purpose.by_gangs() && world.groups[victim].protected {
         object("its group says that it may not be evicted");
     }
     let Some(group) = evicted.beneficiary else { return };

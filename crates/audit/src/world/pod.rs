@@ -92,8 +92,8 @@ pub(crate) struct Pod {
     pub role: String,
     pub node: Option<String>,
     pub stand: Stand,
-    /// A node is being cleared for it.
-    pub nominated: bool,
+    /// The node that is being cleared for it.
+    pub nominated: Option<String>,
     pub gated: bool,
     /// May be evicted for others.
     pub preemptable: bool,
@@ -123,7 +123,9 @@ impl Pod {
             role: either("volcano.sh/task-spec").unwrap_or_default().to_owned(),
             node: (!node.is_empty()).then(|| node.to_owned()),
             stand: stand(object),
-            nominated: !text(object, &["status", "nominatedNodeName"]).is_empty(),
+            nominated: Some(text(object, &["status", "nominatedNodeName"]))
+                .filter(|node| !node.is_empty())
+                .map(str::to_owned),
             gated: !list(object, &["spec", "schedulingGates"]).is_empty(),
             preemptable: either("volcano.sh/preemptable")
                 .is_none_or(|word| matches!(word, "1" | "t" | "T" | "true" | "TRUE" | "True")),

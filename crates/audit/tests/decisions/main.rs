@@ -8,10 +8,12 @@ use basalt_audit::{Decision, Eviction, Finding, History, Placement, Purpose, Que
 use serde_json::{Value, json};
 
 fn rules() -> Rules {
-    Rules::read(&json!({"actions": "enqueue, allocate, reclaim, preempt", "tiers": [
-        {"plugins": [{"name": "priority"}, {"name": "gang"}, {"name": "conformance"}, {"name": "pdb"}]},
-        {"plugins": [{"name": "predicates"}, {"name": "capacity", "enableHierarchy": true}]},
-    ]}))
+    Rules::read(
+        &json!({"actions": "enqueue, allocate, reclaim, preempt, gangreclaim, gangpreempt", "tiers": [
+            {"plugins": [{"name": "priority"}, {"name": "gang"}, {"name": "conformance"}, {"name": "pdb"}]},
+            {"plugins": [{"name": "predicates"}, {"name": "capacity", "enableHierarchy": true}]},
+        ]}),
+    )
 }
 
 fn node(name: &str, cpu: u32) -> Value {
@@ -157,24 +159,80 @@ fn budgets_count() {
     assert!(findings[0].object.starts_with("PodDisruptionBudget"), "{findings:#?}");
 }
 
+/// Evictions of pods of `old`, the last first, for `new`, which waits for places on the given nodes: how many findings.
+fn judged(
+    changes: &[(&str, &str, Value)],
+    evictions: impl IntoIterator<Item = (usize, Purpose)>,
+    nodes: [&str; 2],
+) -> usize {
+    let mut objects = objects();
+    for (name, pointer, value) in changes {
+        set(find(&mut objects, name), pointer, value);
+    }
+    let mut evictions: Vec<_> = evictions.into_iter().collect();
+    evictions.reverse();
+    let decision = Decision {
+        pipelined: vec![place("new-w-0", nodes[0]), place("new-w-1", nodes[1])],
+        evictions: evictions
+            .into_iter()
+            .map(|(at, purpose)| evict(&format!("old-w-{at}"), purpose, "new"))
+            .collect(),
+        ..Decision::default()
+    };
+    judge(&World::read(&objects), &rules(), &decision).len()
+}
+
 #[test]
 fn whole_gangs_may_go_and_parts_may_not() {
-    let mut objects = objects();
-    find(&mut objects, "old")["spec"]["minMember"] = json!(6);
-    let judged = |purpose: Purpose, count: usize| {
-        let decision = Decision {
-            pipelined: vec![place("new-w-0", "n2"), place("new-w-1", "n2")],
-            evictions: (0..count)
-                .rev()
-                .map(|at| evict(&format!("old-w-{at}"), purpose, "new"))
-                .collect(),
-            ..Decision::default()
-        };
-        judge(&World::read(&objects), &rules(), &decision)
-    };
-    assert_eq!(judged(Purpose::GangReclaim, 6), Vec::new());
-    assert_eq!(judged(Purpose::GangReclaim, 5).len(), 1);
-    assert!(!judged(Purpose::Reclaim, 6).is_empty());
+    use Purpose::{GangReclaim, Reclaim};
+    let min = |min: u32| ("old", "/spec/minMember", json!(min));
+    let all = |count: usize, purpose: Purpose| (0..count).map(move |at| (at, purpose));
+    let last = |purpose: Purpose| [(4, purpose), (5, purpose)];
+    let on = ["n2", "n2"];
+    assert_eq!(judged(&[min(6)], all(6, GangReclaim), on), 0, "a whole gang");
+    assert_eq!(judged(&[min(6)], all(5, GangReclaim), on), 1, "a part");
+    assert_eq!(judged(&[min(7)], all(6, GangReclaim), on), 0, "all of a broken gang");
+    assert_eq!(judged(&[min(7)], last(GangReclaim), on), 1, "a part of a broken gang");
+    assert_eq!(judged(&[min(4)], last(GangReclaim), on), 0, "surplus");
+    assert_eq!(judged(&[min(4)], last(Reclaim), on), 0, "surplus, by the plain action");
+    assert_eq!(judged(&[min(5)], last(Reclaim), on), 1, "below the minimum");
+    // Actions come one after the other: reclaim takes the surplus, then the whole rest goes.
+    let mixed = |plain: usize| (0..6).map(move |at| (at, if at >= 6 - plain { Reclaim } else { GangReclaim }));
+    assert_eq!(judged(&[min(5)], mixed(1), on), 0, "surplus, then the rest");
+    assert_eq!(
+        judged(&[min(6)], mixed(1), on),
+        1,
+        "a plain action breaks a gang whose rest goes"
+    );
+    let ended = ("old-w-0", "/status/phase", json!("Succeeded"));
+    let rest = (1..6).map(|at| (at, GangReclaim));
+    assert_eq!(judged(&[min(6), ended], rest, on), 0, "all that still runs");
+    let roles = ("old", "/spec/minTaskMember", json!({"w": 1, "v": 1}));
+    let v = ("old-w-5", "/metadata/annotations/volcano.sh~1task-spec", json!("v"));
+    assert_eq!(
+        judged(&[min(4), roles, v], last(GangReclaim), on),
+        1,
+        "the minimum of a task"
+    );
+}
+
+#[test]
+fn gangs_go_only_where_that_helps() {
+    use Purpose::GangReclaim;
+    let min = ("old", "/spec/minMember", json!(6));
+    let all = || (0..6).map(|at| (at, GangReclaim));
+    let alone = std::slice::from_ref(&min);
+    assert_eq!(judged(alone, all(), ["n1", "n1"]), 1, "there is room on n1");
+    let limit = ("dept", "/spec/capability", json!({"cpu": 7}));
+    assert_eq!(judged(&[min.clone(), limit], all(), ["n1", "n1"]), 0, "but not in dept");
+    let own = ("a", "/spec/capability", json!({"cpu": 2}));
+    assert_eq!(
+        judged(&[min.clone(), own], all(), ["n1", "n1"]),
+        1,
+        "the limit of one of both"
+    );
+    let says_no = ("old", "/metadata/annotations/volcano.sh~1preemptable", json!("false"));
+    assert_eq!(judged(&[min, says_no], all(), ["n2", "n2"]), 6, "the group says no");
 }
 
 #[test]

@@ -178,6 +178,76 @@ fn pod_plants() -> Vec<Plant> {
             &[],
         ),
         plant(
+            "bound next to one that has to leave first",
+            vec![
+                (
+                    "new-w-0",
+                    "/spec/affinity",
+                    required("podAntiAffinity", term("kubernetes.io/hostname", "gone")),
+                ),
+                ("old-w-0", "/metadata/labels/app", json!("gone")),
+                ("old-w-0", "/metadata/deletionTimestamp", json!("now")),
+            ],
+            silent,
+            &["I13"],
+        ),
+        plant(
+            "waits for one to leave",
+            vec![
+                (
+                    "new-w-2",
+                    "/spec/affinity",
+                    required("podAntiAffinity", term("kubernetes.io/hostname", "gone")),
+                ),
+                ("old-w-2", "/metadata/labels/app", json!("gone")),
+                ("old-w-2", "/metadata/deletionTimestamp", json!("now")),
+            ],
+            silent,
+            &[],
+        ),
+        plant(
+            "together with one that leaves",
+            vec![
+                (
+                    "new-w-0",
+                    "/spec/affinity",
+                    required("podAffinity", term("zone", "gone")),
+                ),
+                ("old-w-0", "/metadata/labels/app", json!("gone")),
+                ("old-w-0", "/metadata/deletionTimestamp", json!("now")),
+            ],
+            silent,
+            &["I13"],
+        ),
+        plant(
+            "together with one that is evicted after it came",
+            vec![
+                (
+                    "new-w-0",
+                    "/spec/affinity",
+                    required("podAffinity", term("pool", "gone")),
+                ),
+                ("old-w-5", "/metadata/labels/app", json!("gone")),
+                ("n1", "/metadata/labels/pool", json!("p")),
+                ("n2", "/metadata/labels/pool", json!("p")),
+            ],
+            nothing,
+            &[],
+        ),
+        plant(
+            "others go for a place whose company goes too",
+            vec![
+                (
+                    "new-w-2",
+                    "/spec/affinity",
+                    required("podAffinity", term("zone", "gone")),
+                ),
+                ("old-w-5", "/metadata/labels/app", json!("gone")),
+            ],
+            nothing,
+            &["I13"],
+        ),
+        plant(
             "together with nobody",
             vec![(
                 "new-w-0",
@@ -321,6 +391,25 @@ fn purpose_plants() -> Vec<Plant> {
             "room elsewhere",
             vec![("n1", "/status/allocatable/cpu", json!("9"))],
             |d| d.pipelined[0].node = "n1".into(),
+            &["I5"],
+        ),
+        plant(
+            "a place that needs no room",
+            vec![("n2", "/status/allocatable/cpu", json!("9"))],
+            |d| {
+                let placed = d.pipelined.remove(0);
+                d.binds.push(placed);
+                d.queues.clear();
+            },
+            &["I5"],
+        ),
+        plant(
+            "an action that does not run",
+            vec![],
+            |d| {
+                d.evictions[0].purpose = Purpose::Shuffle;
+                d.evictions[0].beneficiary.clear();
+            },
             &["I5"],
         ),
         plant(

@@ -187,7 +187,7 @@ fn measure(options: &EngineOptions) -> anyhow::Result<Figures> {
         cycle_p50_ms: quantile(&mut cycles, 0.5),
         cycle_p99_ms: quantile(&mut cycles, 0.99),
         peak_rss_mb,
-        audit_findings: audit::findings(workload.events(), &BTreeSet::new(), &plan, &conf, &rules),
+        audit_findings: audit::findings(workload.events(), &BTreeSet::new(), &plan, &rules),
         plan_hash: hash,
     })
 }
@@ -209,8 +209,8 @@ fn measure_reclaim(options: &EngineOptions, conf: &Conf, rules: &Rules, reclaim:
     let (plan, after_plan) = last.context("at least one run")?;
     let (gone, bound) = (evicted(&plan), after_plan.binds().count());
     let (decide_ms, peak_rss_mb) = (quantile(&mut times, 0.5), peak_rss_mb());
-    let judged = audit::findings(reclaim.events(), &BTreeSet::new(), &plan, conf, rules);
-    let judged_after = audit::findings(reclaim.events(), &gone, &after_plan, conf, rules);
+    let judged = audit::findings(reclaim.events(), &BTreeSet::new(), &plan, rules);
+    let judged_after = audit::findings(reclaim.events(), &gone, &after_plan, rules);
     Ok(Figures {
         decide_ms,
         pods_per_s: bound as f64 / (decide_ms / 1e3),

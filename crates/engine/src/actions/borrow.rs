@@ -117,11 +117,10 @@ impl Cycle<'_> {
             (need > have).then_some((dim, need, have.max(0)))
         });
         short.map(|(dim, need, have)| Refusal {
-            code: Code::ReservedForOthers,
-            queue,
             dim: Some(dim),
             need,
             have,
+            ..Refusal::of(Code::ReservedForOthers, queue)
         })
     }
 

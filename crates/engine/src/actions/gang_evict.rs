@@ -121,7 +121,9 @@ impl Cycle<'_> {
         if self.wants_more(claim.job) {
             return None;
         }
-        self.let_off(claim, &effort.placed, &mut taken);
+        if !mutant!(LetNobodyOff) {
+            self.let_off(claim, &effort.placed, &mut taken);
+        }
         effort.evicted = taken.into_iter().flat_map(|bundle| bundle.tasks).collect();
         (!effort.evicted.is_empty()).then_some(effort)
     }
@@ -284,7 +286,7 @@ impl Cycle<'_> {
     fn may_lose(&self, claim: &Claim, job: JobId) -> bool {
         let model = &self.state.model;
         let record = &model.jobs[job];
-        if job == claim.job || !record.present || record.preemptable == Some(false) {
+        if job == claim.job || !record.present || (record.preemptable == Some(false) && !mutant!(TakeProtectedGroups)) {
             return false;
         }
         let queue = &model.queues[record.queue];
@@ -323,10 +325,9 @@ impl Cycle<'_> {
         };
         let mut all: Vec<TaskId> = record.tasks.iter().copied().filter(goes).collect();
         all.sort_unstable_by(|&a, &b| self.hooks.task_order(self.state, b, a));
-        // Who is being helped is not broken.
-        let whole_soon = counts.ready() + counts.of(Status::Pipelined);
-        // What is below its minimum has nothing to spare: all that is left of it goes, or nothing.
-        let mut surplus = whole_soon.saturating_sub(record.min_member);
+        // What is below its minimum has nothing to spare: all that is left of it goes, or nothing. What it may yet get
+        // does not count: it runs on what it has.
+        let mut surplus = counts.ready().saturating_sub(record.min_member);
         let mut by_role: FxHashMap<u16, u32> = FxHashMap::default();
         let spare = |task: &TaskId| {
             let role = self.state.model.tasks[*task].role;

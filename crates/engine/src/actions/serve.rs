@@ -251,8 +251,10 @@ impl Cycle<'_> {
     pub(super) fn decide(&mut self, job: JobId, mut effort: Effort, means: Means) {
         let beneficiary = self.state.model.jobs.name(job).clone();
         let purpose = match means {
-            Means::Preempt | Means::GangPreempt => Purpose::Preempt { beneficiary },
-            Means::Reclaim | Means::GangReclaim => Purpose::Reclaim { beneficiary },
+            Means::Preempt => Purpose::Preempt { beneficiary },
+            Means::Reclaim if !mutant!(MisnameAction) => Purpose::Reclaim { beneficiary },
+            Means::GangPreempt => Purpose::GangPreempt { beneficiary },
+            Means::Reclaim | Means::GangReclaim => Purpose::GangReclaim { beneficiary },
         };
         let attempt = Attempt {
             placed: self.state.ledger.counts(job).ready(),

@@ -129,10 +129,22 @@ impl Cycle<'_> {
         // Mostly the first few are enough: the rules need not judge the others.
         let enough = (1..=candidates.len()).find(|&count| self.could_do(claim.task, node, &candidates[..count]))?;
         let few = self.take(hunt, claim, node, &candidates[..enough]);
-        if few.is_some() || enough == candidates.len() {
-            return few;
+        let mut taken = match few {
+            None if enough < candidates.len() => self.take(hunt, claim, node, &candidates),
+            few => few,
+        }?;
+        if mutant!(HuntEverywhere) {
+            let all = self.state.model.tasks.ids();
+            let elsewhere = all.filter(|&task| self.state.ledger.node(task) != node);
+            let prey: Vec<TaskId> = elsewhere
+                .filter(|&task| self.is_prey(hunt, claim, stage, task))
+                .collect();
+            if let Some(&one) = self.consenting(claim, &prey).first() {
+                self.state.evict(one);
+                taken.push(one);
+            }
         }
-        self.take(hunt, claim, node, &candidates)
+        Some(taken)
     }
 
     /// Takes pods one by one, as far as the rules let them go, until the claimant fits.

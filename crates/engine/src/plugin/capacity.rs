@@ -100,11 +100,6 @@ impl Capacity {
         Some(excess.refusal(code, bound))
     }
 
-    fn damage(&self, queue: QueueId) -> Option<Refusal> {
-        let (code, at) = self.tree.damage(queue)?;
-        Some(Refusal::of(code, at))
-    }
-
     /// Whether a queue, or one of those above it that count, is within its due with this much more: in some of these
     /// dimensions, or in all of them that it is due anything of.
     fn is_entitled(&self, state: &State, queue: QueueId, more: &Amounts, dims: Option<&[DimId]>) -> bool {
@@ -222,8 +217,8 @@ impl Plugin for Capacity {
     }
 
     fn queue_refuses(&self, state: &State, queue: QueueId, task: TaskId) -> Option<Refusal> {
-        if let Some(damage) = self.damage(queue) {
-            return Some(damage);
+        if let Some(damage) = self.tree.damage(queue) {
+            return Some(damage.clone());
         }
         let more = state.model.classes.request(state.model.tasks[task].class);
         self.over_limit(state, queue, |bound| self.shares.over_limit(state, bound, more))
@@ -236,7 +231,7 @@ impl Plugin for Capacity {
         let has = |dim| self.shares.has(state, queue, dim);
         let limit = |bound: QueueId, dim| self.shares.limit.get(bound.index(), dim);
         let fits = |&bound: &QueueId| shares::asked(&more).all(|(dim, more)| has(dim) + more <= limit(bound, dim));
-        self.damage(queue).is_none()
+        self.tree.damage(queue).is_none()
             && self.bounds(state, queue).iter().all(fits)
             && self.is_entitled(state, queue, &more, None)
     }
@@ -284,8 +279,8 @@ impl Plugin for Capacity {
 
     fn job_enqueueable(&self, state: &State, job: JobId) -> Vote {
         let record = &state.model.jobs[job];
-        if let Some(damage) = self.damage(record.queue) {
-            return Vote::Reject(damage);
+        if let Some(damage) = self.tree.damage(record.queue) {
+            return Vote::Reject(damage.clone());
         }
         let Some(need) = &record.min_resources else {
             return Vote::Permit;

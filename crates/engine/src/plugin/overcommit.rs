@@ -52,11 +52,10 @@ impl Plugin for Overcommit {
         let short = minimum.flat_map(shares::asked).find_map(|(dim, amount)| {
             let (need, have) = (waits(dim) + amount, self.room(state, dim));
             (need > have).then_some(Refusal {
-                code: Code::ClusterOvercommitted,
-                queue: QueueId::NONE,
                 dim: Some(dim),
                 need,
                 have,
+                ..Refusal::of(Code::ClusterOvercommitted, QueueId::NONE)
             })
         });
         short.map_or(Vote::Permit, Vote::Reject)

@@ -26,11 +26,10 @@ impl Plugin for ResourceQuota {
                 let promised = state.ledger.promised().get(record.namespace.index(), dim);
                 let need = used.saturating_add(promised).saturating_add(ask);
                 (need > hard).then_some(Refusal {
-                    code: Code::QuotaExceeded,
-                    queue: QueueId::NONE,
                     dim: Some(dim),
                     need,
                     have: hard,
+                    ..Refusal::of(Code::QuotaExceeded, QueueId::NONE)
                 })
             })
         };

@@ -178,11 +178,10 @@ impl Excess {
     /// As a refusal.
     pub(super) fn refusal(self, code: Code, queue: QueueId) -> Refusal {
         Refusal {
-            code,
-            queue,
             dim: Some(self.dim),
             need: self.need,
             have: self.have,
+            ..Refusal::of(code, queue)
         }
     }
 }

@@ -9,7 +9,7 @@ use basalt_engine::facts::{
     Constraints, NodeFacts, Phase, PodFacts, PodGroupFacts, PodPhase, PriorityClassFacts, QueueFacts, Resources, Taint,
     TaintEffect, Toleration, amount,
 };
-use basalt_engine::plan::Bind;
+use basalt_engine::plan::{Bind, QueueState};
 use basalt_engine::{Conf, Engine, Event, Options, Plan};
 
 pub(crate) const CONF: &str = "
@@ -114,7 +114,7 @@ impl World {
         match words.verb {
             "node" => self.hear(Event::Node(words.node())),
             "queue" => {
-                let created_ms = self.born();
+                let created_ms = words.number("born").unwrap_or_else(|| self.born());
                 self.hear(Event::Queue(QueueFacts {
                     created_ms,
                     ..words.queue()
@@ -180,7 +180,11 @@ impl World {
         let (kind, name) = words.name.split_once('/').expect("kind/name");
         let key: Arc<str> = format!("ns/{name}").into();
         match kind {
-            "pod" => drop(self.pods.remove(&key)),
+            "pod" => {
+                self.pods.remove(&key);
+                // A place of a pod that is gone is no place, even if one of its name comes back.
+                self.decided.retain(|bind| bind.pod != key);
+            }
             "gang" => drop(self.groups.remove(&key)),
             // A place on a node that is gone is no place, even if the node comes back.
             "node" => self.decided.retain(|bind| *bind.node != *name),
@@ -270,18 +274,19 @@ impl World {
 
     /// What a queue has, from the last plan.
     pub(crate) fn queue(&self, name: &str) -> String {
-        let queue = self
-            .plan
-            .queues
-            .iter()
-            .find(|queue| *queue.name == *name)
-            .expect("a queue");
-        let pairs: Vec<String> = queue
-            .allocated
-            .iter()
-            .map(|(name, amount)| format!("{name}={amount}"))
-            .collect();
-        pairs.join(" ")
+        self.report(name, |queue| &queue.allocated)
+    }
+
+    /// What a queue deserves, from the last plan.
+    pub(crate) fn due(&self, name: &str) -> String {
+        self.report(name, |queue| &queue.deserved)
+    }
+
+    fn report(&self, name: &str, of: fn(&QueueState) -> &Resources) -> String {
+        let mut queues = self.plan.queues.iter();
+        let queue = queues.find(|queue| *queue.name == *name).expect("a queue");
+        let pairs = of(queue).iter().map(|(name, amount)| format!("{name}={amount}"));
+        pairs.collect::<Vec<_>>().join(" ")
     }
 }
 

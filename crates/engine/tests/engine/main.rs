@@ -1,6 +1,7 @@
 //! The engine, told what happens and asked what it would do.
 
 mod cases;
+mod damage;
 mod deadlines;
 mod language;
 mod nodes;

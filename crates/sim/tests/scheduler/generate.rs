@@ -60,6 +60,8 @@ const ACTIONS: &[&str] = &[
     "enqueue, allocate, gangreclaim, backfill",
     "enqueue, allocate, gangpreempt, gangreclaim",
     "enqueue, allocate, reclaim, gangreclaim, backfill",
+    "enqueue, allocate, preempt, gangpreempt, reclaim, gangreclaim, backfill",
+    "gangreclaim, reclaim, allocate, gangpreempt, preempt",
 ];
 
 const SHARING: &[&str] = &[
@@ -203,7 +205,13 @@ pub(crate) fn plot_with(conf: impl Strategy<Value = String>) -> impl Strategy<Va
 }
 
 /// Clusters in which queues fight for room: few plain nodes, most of which are taken, and gangs that wait.
-pub(crate) fn crowded(conf: &'static str) -> impl Strategy<Value = Plot> {
+pub(crate) fn crowded(conf: &str) -> impl Strategy<Value = Plot> + use<> {
+    crowded_with(conf, &["", "", "", "stays", "critical", "roles", "keeps"])
+}
+
+/// The same with groups of the caller's choice.
+pub(crate) fn crowded_with(conf: &str, oddities: &'static [&'static str]) -> impl Strategy<Value = Plot> + use<> {
+    let conf = conf.to_owned();
     let node = (2..6_u32).prop_map(|cpu| Node {
         cpu,
         memory: 20,
@@ -223,14 +231,19 @@ pub(crate) fn crowded(conf: &'static str) -> impl Strategy<Value = Plot> {
             reclaimable,
         },
     );
-    let oddity = select(vec!["", "", "", "stays", "critical", "roles", "keeps"]);
+    let oddity = select(oddities);
     let class = select(vec!["", "low", "high"]);
-    let group = (0..3_usize, 1..4_u32, 1..5_u32, any::<bool>(), 1..3_u32, class, oddity).prop_map(
+    let group = (0..3_usize, 1..4_u32, 1..5_u32, 0..5_u32, 1..4_u32, class, oddity).prop_map(
         |(queue, min, pods, runs, cpu, class, oddity)| Group {
             queue,
             min: min.min(pods),
             pods,
-            running: if runs { pods } else { 0 },
+            // Mostly all or none; now and then a gang that waits for the rest.
+            running: match runs {
+                0 | 1 => 0,
+                2 => pods.saturating_sub(1),
+                _ => pods,
+            },
             cpu,
             memory: 1,
             class,
@@ -238,13 +251,13 @@ pub(crate) fn crowded(conf: &'static str) -> impl Strategy<Value = Plot> {
         },
     );
     (
-        prop::collection::vec(node, 1..3),
+        prop::collection::vec(node, 1..4),
         prop::collection::vec(queue, 2..4),
-        prop::collection::vec(group, 2..5),
+        prop::collection::vec(group, 2..7),
         prop::option::of(0..2_u32),
     )
         .prop_map(move |(nodes, queues, groups, budget)| Plot {
-            conf: conf.to_owned(),
+            conf: conf.clone(),
             nodes,
             queues,
             groups,

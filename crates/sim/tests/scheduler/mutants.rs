@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use crate::generate::{Plot, crowded, plot_with};
+use crate::generate::{Plot, crowded, crowded_with, plot_with};
 use crate::properties::cluster;
 
 /// How many clusters are tried before a bug counts as not found.
@@ -143,16 +143,52 @@ tiers:
     check(crowded(conf), &cases.map(|mutant| (mutant, "I5")));
 }
 
+/// Bugs of every action on gangs and of the plain one beside it: each is judged by its own rules.
+fn both_ways(actions: &str, cases: &[Mutant]) {
+    let conf = format!(
+        "
+actions: \"enqueue, allocate, {actions}\"
+tiers:
+- plugins: [{{name: priority}}, {{name: gang}}, {{name: conformance}}]
+- plugins: [{{name: predicates}}, {{name: capacity}}]
+"
+    );
+    let cases: Vec<_> = cases.iter().map(|&mutant| (mutant, "I5")).collect();
+    check(crowded(&conf), &cases);
+}
+
 #[test]
 fn bugs_in_taking_gangs_are_found() {
+    let gangs = [
+        Mutant::TakePartOfGang,
+        Mutant::TakeProtectedGroups,
+        Mutant::LetNobodyOff,
+    ];
+    both_ways("gangreclaim", &[Mutant::IgnoreDeserved]);
+    for actions in ["reclaim, gangreclaim", "preempt, gangpreempt"] {
+        both_ways(actions, &gangs);
+    }
+}
+
+#[test]
+fn bugs_of_plain_actions_are_found_beside_gangs() {
+    let plain = [Mutant::BreakGangs, Mutant::HuntEverywhere, Mutant::TakeProtected];
+    for actions in ["reclaim, gangreclaim", "preempt, gangpreempt"] {
+        both_ways(actions, &plain);
+    }
+    both_ways("reclaim", &[Mutant::MisnameAction]);
+}
+
+#[test]
+fn bugs_about_neighbours_that_go_are_found() {
     let conf = "
-actions: \"enqueue, allocate, gangreclaim\"
+actions: \"enqueue, reclaim, allocate\"
 tiers:
-- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins: [{name: priority}, {name: gang}]
 - plugins: [{name: predicates}, {name: capacity}]
 ";
     check(
-        crowded(conf),
-        &[(Mutant::TakePartOfGang, "I5"), (Mutant::IgnoreDeserved, "I5")],
+        crowded_with(conf, &["", "", "", "apart", "together"]),
+        &[(Mutant::JoinLeaving, "I13")],
     );
 }

@@ -1,58 +1,77 @@
 //! I5: a gang is not taken below its minimum; the actions on whole gangs may take all of one, never a part.
 
-use super::super::books::Books;
-use super::{Purpose, flag};
+use std::collections::BTreeSet;
+
+use super::super::books::{Books, Evicted};
+use super::flag;
+use crate::world::Group;
 use crate::{Finding, Rules};
 
 pub(super) fn check(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding>) {
-    let world = books.world;
-    for (at, group) in world.groups.iter().enumerate() {
+    for (at, group) in books.world.groups.iter().enumerate() {
         if books.lost[at].all == 0 || group.min <= 1 {
             continue;
         }
-        let takers: Vec<_> = books
-            .evicted
-            .iter()
-            .filter(|evicted| books.group[evicted.pod] == Some(at))
-            .collect();
-        // Pods of the group itself take the place of those that go.
-        let own = takers.iter().all(|evicted| evicted.beneficiary == Some(at));
-        let whole = takers.iter().any(|evicted| evicted.entry.purpose.by_gangs());
-        let guarded = |evicted: &&&super::Evicted<'_>| {
-            let purpose = evicted.entry.purpose;
-            purpose.places() && rules.has("gang", plain_flag(rules, purpose))
-        };
-        if own || !takers.iter().any(|evicted| guarded(&evicted)) {
-            continue;
-        }
-        // Of a gang that is broken already, the actions on gangs may take what they like.
-        if whole && books.ready[at].all + books.bound[at].all < group.min {
-            continue;
-        }
-        let left = books.ready[at].all + books.bound[at].all - books.lost[at].all;
-        let gone = takers.iter().all(|evicted| evicted.entry.purpose.by_gangs()) && left == 0;
-        if left < group.min && !(whole && (left == 0 || gone)) {
-            let message = format!(
-                "{} of its pods are evicted, which leaves {left}; minMember is {}",
-                books.lost[at].all, group.min
-            );
-            findings.push(Finding::on("I5", format!("PodGroup {}", group.key), message));
-        } else if let Some((role, min)) = group.roles().find(|(role, min)| {
-            let left = books.ready[at].role(role) + books.bound[at].role(role) - books.lost[at].role(role);
-            books.lost[at].role(role) > 0 && left < *min && !whole
-        }) {
-            let message = format!("pods of its task {role} are evicted, which leaves fewer than {min}");
+        let takers = books.evicted.iter();
+        let takers: Vec<_> = takers.filter(|one| books.group[one.pod] == Some(at)).collect();
+        let turns: BTreeSet<_> = takers.iter().map(|evicted| turn(rules, evicted)).collect();
+        let broken = turns
+            .into_iter()
+            .find_map(|turn| judge(books, rules, (at, group), &takers, turn));
+        if let Some(message) = broken {
             findings.push(Finding::on("I5", format!("PodGroup {}", group.key), message));
         }
     }
 }
 
-/// The flag that lets the plugin guard gangs: for the actions on gangs none, unless the plain action runs beside them,
-/// which may be the one that took the pod.
-fn plain_flag(rules: &Rules, purpose: Purpose) -> &'static str {
-    match purpose {
-        Purpose::GangReclaim if rules.runs("reclaim") => flag(Purpose::Reclaim),
-        Purpose::GangPreempt if rules.runs("preempt") => flag(Purpose::Preempt),
-        purpose => flag(purpose),
+/// When in the cycle a pod was told to go: actions come one after the other. First is what no action asked for.
+fn turn(rules: &Rules, evicted: &Evicted<'_>) -> Option<usize> {
+    rules.turn(evicted.entry.purpose.action()?)
+}
+
+/// What is wrong with what one action takes from a gang, with what those before it took gone already.
+fn judge(
+    books: &Books<'_>,
+    rules: &Rules,
+    (at, group): (usize, &Group),
+    takers: &[&Evicted<'_>],
+    when: Option<usize>,
+) -> Option<String> {
+    let gone: Vec<_> = takers.iter().filter(|one| turn(rules, one) <= when).collect();
+    let guarded = |evicted: &&Evicted<'_>| {
+        let purpose = evicted.entry.purpose;
+        // Pods of the group itself may take the place of those that go.
+        let own = evicted.beneficiary == Some(at);
+        turn(rules, evicted) == when
+            && purpose.places()
+            && !own
+            && (purpose.by_gangs() || rules.has("gang", flag(purpose)))
+    };
+    let judged = takers.iter().copied().find(guarded)?;
+    let lost = i64::try_from(gone.len()).unwrap_or(i64::MAX);
+    if judged.entry.purpose.by_gangs() {
+        // Who comes in the same cycle may come later.
+        let bound = if rules.last_binds() > when {
+            0
+        } else {
+            books.bound[at].all
+        };
+        if books.ready[at].all - books.ended[at] + bound == lost {
+            return None;
+        }
     }
+    let left = books.ready[at].all + books.bound[at].all - lost;
+    if left < group.min {
+        return Some(format!(
+            "{lost} of its pods are evicted ({:?}), which leaves {left}; minMember is {}",
+            judged.entry.purpose, group.min
+        ));
+    }
+    group.roles().find_map(|(role, min)| {
+        let of_role = |one: &&&&Evicted<'_>| books.world.pods[one.pod].role == *role;
+        let lost = i64::try_from(gone.iter().filter(of_role).count()).unwrap_or(i64::MAX);
+        let left = books.ready[at].role(role) + books.bound[at].role(role) - lost;
+        (lost > 0 && left < min)
+            .then(|| format!("{lost} pods of its task {role} are evicted, which leaves {left}; its minimum is {min}"))
+    })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use basalt_audit::{Rules, World, judge};
 use basalt_engine::facts::{PodFacts, PodGroupFacts, Resources, quantity};
 use basalt_engine::plan::split_key;
-use basalt_engine::{Conf, Event, Plan};
+use basalt_engine::{Event, Plan};
 use serde_json::{Map, Value, json};
 
 /// How many promises a plan breaks that was made for the cluster that these events tell of, less the pods that are gone.
@@ -14,7 +14,6 @@ pub(super) fn findings(
     events: impl Iterator<Item = Event>,
     gone: &BTreeSet<Arc<str>>,
     plan: &Plan,
-    conf: &Conf,
     rules: &Rules,
 ) -> usize {
     let mut world = World::default();
@@ -34,7 +33,7 @@ pub(super) fn findings(
         };
         world.insert(&object);
     }
-    let findings = judge(&world, rules, &basalt_sim::decision(plan, conf));
+    let findings = judge(&world, rules, &basalt_sim::decision(plan));
     for finding in findings.iter().take(5) {
         eprintln!("audit: {finding}");
     }

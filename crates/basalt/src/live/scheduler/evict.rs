@@ -40,24 +40,18 @@ impl Fate {
     }
 }
 
-/// The action that asked for an eviction.
-pub(super) fn word(purpose: &Purpose) -> &'static str {
-    match purpose {
-        Purpose::Preempt { .. } => "preempt",
-        Purpose::Reclaim { .. } => "reclaim",
-        Purpose::Shuffle => "shuffle",
-    }
-}
-
 /// One sentence on why a pod has to go.
 pub(super) fn sentence(purpose: &Purpose) -> String {
-    match purpose {
-        Purpose::Preempt { beneficiary } => format!("evicted because of preempt: PodGroup {beneficiary} goes first"),
-        Purpose::Reclaim { beneficiary } => {
-            format!("evicted because of reclaim: the queue of PodGroup {beneficiary} takes back what it deserves")
+    let why = match purpose {
+        Purpose::Preempt { beneficiary } | Purpose::GangPreempt { beneficiary } => {
+            format!("PodGroup {beneficiary} goes first")
         }
-        Purpose::Shuffle => "evicted because of shuffle: a policy wants it elsewhere".to_owned(),
-    }
+        Purpose::Reclaim { beneficiary } | Purpose::GangReclaim { beneficiary } => {
+            format!("the queue of PodGroup {beneficiary} takes back what it deserves")
+        }
+        Purpose::Shuffle => "a policy wants it elsewhere".to_owned(),
+    };
+    format!("evicted because of {}: {why}", purpose.action())
 }
 
 /// The pods that are on their way out by our hand.

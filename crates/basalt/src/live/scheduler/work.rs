@@ -185,7 +185,7 @@ impl Loop {
     /// An eviction was answered.
     pub(super) fn evicted(&mut self, eviction: &Eviction, fate: &Fate) {
         self.evictor.end(eviction);
-        self.metrics.evicted(evict::word(&eviction.purpose), fate.word());
+        self.metrics.evicted(eviction.purpose.action(), fate.word());
         let why = evict::sentence(&eviction.purpose);
         let target = pod_target(&eviction.pod);
         match fate {

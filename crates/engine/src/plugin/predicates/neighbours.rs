@@ -74,6 +74,7 @@ fn must_be_near(censuses: &[Census<'_>], is_itself: bool, sites: &mut [Site]) {
         for census in censuses {
             match census.near(site) {
                 Some(wearers) if may_start || wearers.stay > 0 => {}
+                Some(wearers) if wearers.leave > 0 && mutant!(JoinLeaving) => {}
                 Some(wearers) if wearers.come > 0 => site.fit = Fit::Future,
                 None | Some(_) => site.block(Blocker::PodAffinity),
             }
