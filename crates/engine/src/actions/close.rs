@@ -80,6 +80,10 @@ impl Cycle<'_> {
                 continue;
             }
             if clears {
+                if self.state.model.tasks[task].nominated.is_some() {
+                    // One hold is enough: the new one takes the place of the old.
+                    self.state.holds.retain(|hold| hold.task != task);
+                }
                 self.state.holds.push(promise);
             }
             self.held.push(task);
