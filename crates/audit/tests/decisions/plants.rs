@@ -131,60 +131,44 @@ fn node_plants() -> Vec<Plant> {
     ]
 }
 
-/// Pods that are held back, or must be apart or together.
-fn pod_plants() -> Vec<Plant> {
-    let term =
-        |topology: &str, app: &str| json!([{"topologyKey": topology, "labelSelector": {"matchLabels": {"app": app}}}]);
-    let required = |kind: &str, term: Value| json!({kind: {"requiredDuringSchedulingIgnoredDuringExecution": term}});
+/// A pod that must be near others, or apart from them.
+fn tie(pod: &'static str, kind: &str, topology: &str, app: &str) -> (&'static str, &'static str, Value) {
+    let term = json!([{"topologyKey": topology, "labelSelector": {"matchLabels": {"app": app}}}]);
+    let required = json!({kind: {"requiredDuringSchedulingIgnoredDuringExecution": term}});
+    (pod, "/spec/affinity", required)
+}
+
+/// Pods that must be apart.
+fn apart_plants() -> Vec<Plant> {
     vec![
         plant(
             "apart from others",
-            vec![(
-                "new-w-0",
-                "/spec/affinity",
-                required("podAntiAffinity", term("zone", "old")),
-            )],
+            vec![tie("new-w-0", "podAntiAffinity", "zone", "old")],
             nothing,
             &["I13"],
         ),
         plant(
             "others want to be apart",
-            vec![(
-                "old-w-0",
-                "/spec/affinity",
-                required("podAntiAffinity", term("zone", "new")),
-            )],
+            vec![tie("old-w-0", "podAntiAffinity", "zone", "new")],
             nothing,
             &["I13"],
         ),
         plant(
             "apart from its own",
-            vec![(
-                "new-w-0",
-                "/spec/affinity",
-                required("podAntiAffinity", term("kubernetes.io/hostname", "new")),
-            )],
+            vec![tie("new-w-0", "podAntiAffinity", "kubernetes.io/hostname", "new")],
             nothing,
             &["I13"],
         ),
         plant(
             "apart, and it is",
-            vec![(
-                "new-w-0",
-                "/spec/affinity",
-                required("podAntiAffinity", term("zone", "top")),
-            )],
+            vec![tie("new-w-0", "podAntiAffinity", "zone", "top")],
             nothing,
             &[],
         ),
         plant(
             "bound next to one that has to leave first",
             vec![
-                (
-                    "new-w-0",
-                    "/spec/affinity",
-                    required("podAntiAffinity", term("kubernetes.io/hostname", "gone")),
-                ),
+                tie("new-w-0", "podAntiAffinity", "kubernetes.io/hostname", "gone"),
                 ("old-w-0", "/metadata/labels/app", json!("gone")),
                 ("old-w-0", "/metadata/deletionTimestamp", json!("now")),
             ],
@@ -194,25 +178,23 @@ fn pod_plants() -> Vec<Plant> {
         plant(
             "waits for one to leave",
             vec![
-                (
-                    "new-w-2",
-                    "/spec/affinity",
-                    required("podAntiAffinity", term("kubernetes.io/hostname", "gone")),
-                ),
+                tie("new-w-2", "podAntiAffinity", "kubernetes.io/hostname", "gone"),
                 ("old-w-2", "/metadata/labels/app", json!("gone")),
                 ("old-w-2", "/metadata/deletionTimestamp", json!("now")),
             ],
             silent,
             &[],
         ),
+    ]
+}
+
+/// Pods that must be together.
+fn together_plants() -> Vec<Plant> {
+    vec![
         plant(
             "together with one that leaves",
             vec![
-                (
-                    "new-w-0",
-                    "/spec/affinity",
-                    required("podAffinity", term("zone", "gone")),
-                ),
+                tie("new-w-0", "podAffinity", "zone", "gone"),
                 ("old-w-0", "/metadata/labels/app", json!("gone")),
                 ("old-w-0", "/metadata/deletionTimestamp", json!("now")),
             ],
@@ -222,11 +204,7 @@ fn pod_plants() -> Vec<Plant> {
         plant(
             "together with one that is evicted after it came",
             vec![
-                (
-                    "new-w-0",
-                    "/spec/affinity",
-                    required("podAffinity", term("pool", "gone")),
-                ),
+                tie("new-w-0", "podAffinity", "pool", "gone"),
                 ("old-w-5", "/metadata/labels/app", json!("gone")),
                 ("n1", "/metadata/labels/pool", json!("p")),
                 ("n2", "/metadata/labels/pool", json!("p")),
@@ -237,11 +215,7 @@ fn pod_plants() -> Vec<Plant> {
         plant(
             "others go for a place whose company goes too",
             vec![
-                (
-                    "new-w-2",
-                    "/spec/affinity",
-                    required("podAffinity", term("zone", "gone")),
-                ),
+                tie("new-w-2", "podAffinity", "zone", "gone"),
                 ("old-w-5", "/metadata/labels/app", json!("gone")),
             ],
             nothing,
@@ -249,31 +223,19 @@ fn pod_plants() -> Vec<Plant> {
         ),
         plant(
             "together with nobody",
-            vec![(
-                "new-w-0",
-                "/spec/affinity",
-                required("podAffinity", term("zone", "top")),
-            )],
+            vec![tie("new-w-0", "podAffinity", "zone", "top")],
             nothing,
             &["I13"],
         ),
         plant(
             "together",
-            vec![(
-                "new-w-0",
-                "/spec/affinity",
-                required("podAffinity", term("zone", "old")),
-            )],
+            vec![tie("new-w-0", "podAffinity", "zone", "old")],
             nothing,
             &[],
         ),
         plant(
             "together with itself",
-            vec![(
-                "new-w-0",
-                "/spec/affinity",
-                required("podAffinity", term("zone", "new")),
-            )],
+            vec![tie("new-w-0", "podAffinity", "zone", "new")],
             nothing,
             &[],
         ),
@@ -505,7 +467,8 @@ pub(crate) fn all() -> impl Iterator<Item = Plant> {
     [
         room_plants(),
         node_plants(),
-        pod_plants(),
+        apart_plants(),
+        together_plants(),
         bind_plants(),
         queue_plants(),
         purpose_plants(),
