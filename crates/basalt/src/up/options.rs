@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use basalt_admission::Settings;
 use basalt_node::fake::{NodeTemplate, Size};
 
 use super::system::SystemOptions;
@@ -48,6 +49,9 @@ pub struct UpOptions {
     /// Leave scheduling to a `basalt scheduler` outside, of which there may be only one
     #[arg(long, conflicts_with_all = ["conf", "strict_conf"])]
     no_scheduler: bool,
+    /// Levels under root that the tree of queues may have
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=32))]
+    max_queue_depth: u8,
 }
 
 impl UpOptions {
@@ -73,6 +77,10 @@ impl UpOptions {
             template,
             scheduler: !self.no_scheduler,
             scheduling: self.scheduling.over(SchedulerOptions::default()),
+            admission: Settings {
+                queue_depth_max: self.max_queue_depth.into(),
+                ..Settings::default()
+            },
         })
     }
 }

@@ -5,10 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
+use basalt_admission::Settings;
 use basalt_apiserver::Workers;
-use basalt_apiserver::face::{Pki, Server, ServerOptions, TlsOptions, serve_tls};
+use basalt_apiserver::face::{Pki, Rules, Server, ServerOptions, TlsOptions, serve_tls};
 use basalt_apiserver::store::{Backend, Options as StoreOptions, Store};
 use basalt_node::fake::{self, FakeOptions, NodeTemplate, Size};
 use futures::FutureExt;
@@ -42,6 +44,8 @@ pub struct SystemOptions {
     pub scheduler: bool,
     /// How it schedules; whose pods are ours is not asked here.
     pub scheduling: SchedulerOptions,
+    /// What is set about admission.
+    pub admission: Settings,
 }
 
 impl SystemOptions {
@@ -57,6 +61,7 @@ impl SystemOptions {
             template,
             scheduler: true,
             scheduling: SchedulerOptions::default(),
+            admission: Settings::default(),
         })
     }
 }
@@ -103,6 +108,9 @@ impl System {
             store.clone(),
             ServerOptions {
                 token: Some(pki.token()),
+                admission: Arc::new(Rules {
+                    settings: options.admission,
+                }),
                 ..ServerOptions::default()
             },
         );

