@@ -52,6 +52,9 @@ pub struct UpOptions {
     /// Levels under root that the tree of queues may have
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=32))]
     max_queue_depth: u8,
+    /// Leave the controllers to a `basalt controllers` outside, of which there may be only one
+    #[arg(long)]
+    no_controllers: bool,
 }
 
 impl UpOptions {
@@ -76,6 +79,7 @@ impl UpOptions {
             nodes: self.nodes,
             template,
             scheduler: !self.no_scheduler,
+            controllers: !self.no_controllers,
             scheduling: self.scheduling.over(SchedulerOptions::default()),
             admission: Settings {
                 queue_depth_max: self.max_queue_depth.into(),

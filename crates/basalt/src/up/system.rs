@@ -42,6 +42,8 @@ pub struct SystemOptions {
     pub template: NodeTemplate,
     /// Whether there is a scheduler in it; without one, a `basalt scheduler` is expected outside.
     pub scheduler: bool,
+    /// Whether the controllers are in it; without them, a `basalt controllers` is expected outside.
+    pub controllers: bool,
     /// How it schedules; whose pods are ours is not asked here.
     pub scheduling: SchedulerOptions,
     /// What is set about admission.
@@ -60,6 +62,7 @@ impl SystemOptions {
             nodes,
             template,
             scheduler: true,
+            controllers: true,
             scheduling: SchedulerOptions::default(),
             admission: Settings::default(),
         })
@@ -170,11 +173,13 @@ impl System {
             });
             self.vital(report, "scheduler", scheduler.run());
         }
-        self.vital(report, "controllers", async move {
-            controllers::run(controlling, schedulers, controllers::Numbers::default())
-                .await
-                .map_err(Into::into)
-        });
+        if self.options.controllers {
+            self.vital(report, "controllers", async move {
+                controllers::run(controlling, schedulers, controllers::Numbers::default())
+                    .await
+                    .map_err(Into::into)
+            });
+        }
         self.vital(report, "fake nodes", async move {
             fake::run(faking, FakeOptions::default(), std::future::pending())
                 .await

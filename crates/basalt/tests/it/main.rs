@@ -5,6 +5,7 @@ mod gang;
 mod helpers;
 mod kubectl;
 mod plan;
+mod queues;
 mod reclaim;
 mod scheduler;
 mod server;
