@@ -90,11 +90,12 @@ fn standard(name: &str) -> Queue {
 /// before it; else what is noted in its metadata.
 pub fn reconcile(view: &QueueView<'_>, now: Timestamp) -> Outcome {
     let mut changes = write_status(view, now);
-    match &view.remains {
-        Some(remains) => changes.extend(deletion::proceed(view, remains)),
-        // The answer to the write above brings us here again.
-        None if changes.is_empty() => changes.extend(meta::note(view)),
-        None => {}
+    // The answer to a write brings us here again, with the version that the next write may build on.
+    if changes.is_empty() {
+        match &view.remains {
+            Some(remains) => changes = deletion::proceed(view, remains),
+            None => changes.extend(meta::note(view)),
+        }
     }
     Outcome { changes, wake_at: None }
 }
