@@ -26,7 +26,7 @@ pub enum Bench {
     Live(live::LiveOptions),
     /// A whole cluster in one process: memory, the time of a list, the time of a restart
     Hold(hold::HoldOptions),
-    /// Queues, 10,000 of them: what one admission decision takes
+    /// Queues, 10,000 of them: admission decisions, closing the tree, counters
     Queues(queues::QueuesOptions),
 }
 
