@@ -67,7 +67,9 @@ fn name(index: u32) -> String {
 }
 
 fn manifest(index: u32) -> anyhow::Result<Queue> {
-    let parent = index.checked_sub(1).map_or("root".to_owned(), |below| name(below / CHILDREN));
+    let parent = index
+        .checked_sub(1)
+        .map_or("root".to_owned(), |below| name(below / CHILDREN));
     Ok(serde_json::from_value(json!({
         "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name(index)},
         "spec": {"parent": parent, "weight": 1},
@@ -81,10 +83,12 @@ async fn reach(client: &Client, queues: u32, state: QueueState, wanted: Option<&
     let begun = Instant::now();
     if let Some(wanted) = wanted {
         let patch = json!({"spec": {"state": wanted}});
-        api.patch(&name(0), &PatchParams::default(), &Patch::Merge(patch)).await?;
+        api.patch(&name(0), &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
     }
     let all = tokio::time::timeout(PATIENCE, until_all(&mut watch, queues as usize, state));
-    all.await.with_context(|| format!("not all queues are {state:?} after {PATIENCE:?}"))??;
+    all.await
+        .with_context(|| format!("not all queues are {state:?} after {PATIENCE:?}"))??;
     Ok(begun.elapsed().as_secs_f64())
 }
 

@@ -40,7 +40,9 @@ pub(super) async fn measure(groups: u32, times: u32) -> anyhow::Result<Report> {
     let api: Api<PodGroup> = Api::default_namespaced(client.clone());
     let all = (0..groups).map(manifest).collect::<Result<Vec<_>, _>>()?;
     create_all(&api, all).await?;
-    let parameters = WatchParams::default().fields(&format!("metadata.name={QUEUE}")).timeout(290);
+    let parameters = WatchParams::default()
+        .fields(&format!("metadata.name={QUEUE}"))
+        .timeout(290);
     let mut watch = Box::pin(queues.watch(&parameters, "0").await?);
     let mut waits = Vec::new();
     for number in groups..=groups.saturating_add(times) {
@@ -54,7 +56,10 @@ pub(super) async fn measure(groups: u32, times: u32) -> anyhow::Result<Report> {
                 let (WatchEvent::Added(queue) | WatchEvent::Modified(queue)) = event else {
                     continue;
                 };
-                if queue.status.is_some_and(|status| i64::from(status.unknown) == i64::from(number)) {
+                if queue
+                    .status
+                    .is_some_and(|status| i64::from(status.unknown) == i64::from(number))
+                {
                     return anyhow::Ok(());
                 }
             }
