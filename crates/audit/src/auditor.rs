@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::read::{meta, node_of};
-use crate::{Finding, Objects, gang, job, node, queue};
+use crate::{Finding, Objects, gang, job, node, queue, queue_state};
 
 /// Watches a world by successive sets of objects.
 ///
@@ -46,6 +46,7 @@ impl Auditor {
         gang::partial(objects, &self.whole, &mut findings);
         job::orphaned_or_lost(objects, &mut findings);
         queue::status(objects, &mut findings);
+        queue_state::settled(objects, &mut findings);
         findings.sort();
         findings
     }

@@ -4,7 +4,8 @@
 //! one mistake cannot hide another. [`check`] looks once at a world at rest; an [`Auditor`] watches a
 //! world that moves and also knows what must never change. [`judge`] holds one decision of a scheduler
 //! against the [`World`] that it saw and the [`Rules`] of its configuration; a [`History`] of decisions
-//! tells evictions that go round in circles.
+//! tells evictions that go round in circles. A [`QueueWatch`] is told of every single write, and knows what queues may
+//! accept, lose and be told.
 
 mod amounts;
 mod auditor;
@@ -16,6 +17,8 @@ mod node;
 mod objects;
 mod quantity;
 mod queue;
+mod queue_state;
+mod queue_watch;
 mod read;
 mod request;
 mod rules;
@@ -25,6 +28,7 @@ pub use auditor::Auditor;
 pub use decision::{Decision, Eviction, Placement, Purpose, QueueReport, judge};
 pub use history::History;
 pub use objects::Objects;
+pub use queue_watch::{QueueWatch, Write};
 pub use rules::Rules;
 pub use world::World;
 
@@ -36,7 +40,8 @@ use serde_json::Value;
 pub struct Finding {
     /// Id of the promise: `I1` no over-commit, `I2` gang, `I3` capability, `I4` guarantee, `I5` evictions have
     /// a purpose and permitted victims, `I6` no lost or doubled pod, `I7` one bind, `I8` closed queues are
-    /// empty, `I10` accounts are the facts, `I13` pods go only where they may, `L1` status follows facts.
+    /// empty, `I10` accounts are the facts, `I13` pods go only where they may, `L1` status follows facts, `Q1` queues
+    /// accept only what they may, `Q2` Commands take effect once, `Q3` nothing that was accepted is lost.
     pub invariant: &'static str,
     /// The object that it was found on: `Kind namespace/name`.
     pub object: String,

@@ -179,7 +179,17 @@ fn other_plants() -> Vec<Plant> {
         (
             "closed and not empty",
             vec![("/queues/0/status/state", json!("Closed"))],
-            &["I8"],
+            &["I8", "L1"],
+        ),
+        (
+            "open though nobody says so",
+            vec![("/queues/0/status/state", json!(""))],
+            &["L1"],
+        ),
+        (
+            "wanted closed, and open",
+            vec![("/queues/0/spec/state", json!("Closed"))],
+            &["L1"],
         ),
     ]
 }

@@ -1,0 +1,40 @@
+//! The parts of the system that act by themselves: what each sees, what it wants written next, what it is answered.
+
+mod collector;
+mod controllers;
+mod kubelet;
+mod scheduler;
+
+use jiff::Timestamp;
+
+use crate::api::{Answer, Api, Kind, Report, Request};
+use crate::whim::Whim;
+
+pub use collector::Collector;
+pub use controllers::Controllers;
+pub use kubelet::Kubelet;
+pub use scheduler::Scheduler;
+
+/// Something that acts by itself. It sees the cluster through its watches alone, writes one request at a time, and loses
+/// everything that it knows when it is killed.
+pub trait Actor {
+    /// Its name in the log.
+    fn name(&self) -> &'static str;
+    /// The kinds that it watches.
+    fn watches(&self) -> &'static [Kind];
+    /// A watch tells of a change.
+    fn take_in(&mut self, report: &Report, now: Timestamp);
+    /// A watch has told everything that there was when it began.
+    fn listed(&mut self, kind: Kind, now: Timestamp);
+    /// What it wants written now, if anything. Only what judges by the store itself looks at the API.
+    fn next(&mut self, api: &Api, now: Timestamp, whim: &mut Whim) -> Option<Request>;
+    /// The answer to what it wanted last.
+    fn answered(&mut self, request: &Request, answer: &Answer, now: Timestamp);
+    /// When it has something to do by time alone.
+    fn next_due(&self) -> Option<Timestamp>;
+}
+
+/// The answer that never came: whether the write was done is not known.
+pub(crate) fn is_lost(answer: &Answer) -> bool {
+    matches!(answer, Err(refusal) if refusal.code >= 500)
+}

@@ -1,0 +1,259 @@
+//! The controllers: the same world, agenda and decisions as in the live loop; its executor, one write at a time.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use basalt_controllers::agenda::Agenda;
+use basalt_controllers::cache::Origin;
+use basalt_controllers::key::ObjectKey;
+use basalt_controllers::world::{Work, World};
+use basalt_controllers::{Change, Target};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::Actor;
+use crate::api::meta::text;
+use crate::api::{Answer, Api, Key, Kind, Report, Request, Typed};
+use crate::whim::Whim;
+
+/// Work items in hands at the same time.
+const HANDS: usize = 3;
+/// The live loop's pause before counters.
+const COUNTERS_PAUSE: SignedDuration = SignedDuration::from_millis(100);
+
+/// A work item under way.
+struct InHand {
+    work: Work,
+    left: VecDeque<Change>,
+    written: Vec<Arc<Value>>,
+}
+
+/// The queue, job and podgroup controllers.
+pub struct Controllers {
+    world: World,
+    agenda: Agenda<Work>,
+    in_hand: Vec<InHand>,
+    /// Whose change was asked for last.
+    asking: usize,
+}
+
+impl Controllers {
+    /// Controllers that know nothing yet.
+    pub fn new() -> Self {
+        let schedulers = ["volcano", "basalt", "default-scheduler"];
+        let mut agenda = Agenda::default();
+        agenda.ask(Work::StandardQueues, Timestamp::UNIX_EPOCH);
+        Self {
+            world: World::new(schedulers.into_iter().map(str::to_owned).collect::<BTreeSet<_>>()),
+            agenda,
+            in_hand: Vec::new(),
+            asking: 0,
+        }
+    }
+
+    fn ask(&mut self, work: Vec<Work>, now: Timestamp) {
+        for work in work {
+            let at = match work {
+                Work::Queue(_) => now.saturating_add(COUNTERS_PAUSE).unwrap_or(now),
+                _ => now,
+            };
+            self.agenda.ask(work, at);
+        }
+    }
+
+    fn upsert(&mut self, typed: &Typed, origin: Origin) -> Vec<Work> {
+        let world = &mut self.world;
+        match typed {
+            Typed::Job(job) => world.upsert_job((**job).clone(), origin),
+            Typed::Pod(pod) => world.upsert_pod((**pod).clone(), origin),
+            Typed::PodGroup(group) => world.upsert_group((**group).clone(), origin),
+            Typed::Queue(queue) => world.upsert_queue((**queue).clone(), origin),
+            Typed::Node(_) | Typed::Command(_) | Typed::Other => Vec::new(),
+        }
+    }
+
+    fn remove(&mut self, report: &Report) -> Vec<Work> {
+        let key = ObjectKey {
+            namespace: report.key.namespace.to_string(),
+            name: report.key.name.to_string(),
+        };
+        let uid = text(&report.object, "/metadata/uid");
+        let world = &mut self.world;
+        match report.key.kind {
+            Kind::Job => {
+                let work = world.remove_job(&key, uid);
+                if world.job_view(&key).is_none() {
+                    self.agenda.forget(&Work::Job(key));
+                }
+                work
+            }
+            Kind::Pod => world.remove_pod(&key, uid),
+            Kind::PodGroup => world.remove_group(&key, uid),
+            Kind::Queue => world.remove_queue(&key, uid),
+            Kind::Node | Kind::Namespace | Kind::Command => Vec::new(),
+        }
+    }
+
+    /// Takes work into free hands.
+    fn pick_up(&mut self, now: Timestamp, hands: usize) {
+        while self.in_hand.len() < hands {
+            let Some(work) = self.agenda.take(now) else { return };
+            let outcome = self.world.look_at(&work, now);
+            if let Some(at) = outcome.wake_at {
+                self.agenda.ask(work.clone(), at);
+            }
+            if outcome.changes.is_empty() {
+                self.agenda.done(work, false, now);
+            } else {
+                self.in_hand.push(InHand {
+                    work,
+                    left: outcome.changes.into(),
+                    written: Vec::new(),
+                });
+            }
+        }
+    }
+
+    /// What was written is known at once, without waiting for the watch.
+    fn finish(&mut self, at: usize, failed: bool, now: Timestamp) {
+        let done = self.in_hand.remove(at);
+        for object in done.written {
+            let kind = Kind::of(text(&object, "/kind"));
+            if let Some(Ok(typed)) = kind.map(|kind| Typed::read(kind, &object)) {
+                let work = self.upsert(&typed, Origin::Answer);
+                self.ask(work, now);
+            }
+        }
+        self.agenda.done(done.work, failed, now);
+    }
+}
+
+impl Default for Controllers {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Actor for Controllers {
+    fn name(&self) -> &'static str {
+        "controllers"
+    }
+
+    fn watches(&self) -> &'static [Kind] {
+        &[Kind::Job, Kind::Pod, Kind::PodGroup, Kind::Queue]
+    }
+
+    fn take_in(&mut self, report: &Report, now: Timestamp) {
+        let work = if report.gone {
+            self.remove(report)
+        } else {
+            self.upsert(&report.typed, Origin::Watch)
+        };
+        self.ask(work, now);
+    }
+
+    fn listed(&mut self, kind: Kind, now: Timestamp) {
+        let work = match kind {
+            Kind::Job => self.world.forget_unseen_jobs(),
+            Kind::Pod => self.world.forget_unseen_pods(),
+            Kind::PodGroup => self.world.forget_unseen_groups(),
+            Kind::Queue => self.world.forget_unseen_queues(),
+            Kind::Node | Kind::Namespace | Kind::Command => Vec::new(),
+        };
+        self.ask(work, now);
+    }
+
+    fn next(&mut self, _: &Api, now: Timestamp, whim: &mut Whim) -> Option<Request> {
+        self.pick_up(now, if whim.is_none() { 1 } else { HANDS });
+        self.asking = whim.below(self.in_hand.len());
+        self.in_hand.get(self.asking)?.left.front().map(request)
+    }
+
+    fn answered(&mut self, _: &Request, answer: &Answer, now: Timestamp) {
+        let Some(hand) = self.in_hand.get_mut(self.asking) else {
+            return;
+        };
+        let Some(change) = hand.left.pop_front() else { return };
+        let failed = match (&change, answer) {
+            (Change::Event { .. }, _) | (Change::Delete { .. }, Ok(_)) => false,
+            (_, Ok(object)) => {
+                hand.written.push(object.clone());
+                false
+            }
+            // Somebody else was faster, and the end is the same.
+            (Change::Delete { resource_version, .. }, Err(refusal)) => {
+                refusal.code != 404 && (refusal.code != 409 || resource_version.is_some())
+            }
+            (Change::Create { .. }, Err(_)) => true,
+            (_, Err(refusal)) => refusal.code != 404,
+        };
+        if failed || hand.left.is_empty() {
+            self.finish(self.asking, failed, now);
+        }
+    }
+
+    fn next_due(&self) -> Option<Timestamp> {
+        self.agenda.next_due()
+    }
+}
+
+fn key(target: &Target) -> Option<Key> {
+    Some(Key::new(Kind::of(&target.kind)?, &target.namespace, &target.name))
+}
+
+/// The request that carries a change out.
+fn request(change: &Change) -> Request {
+    let known = |target: &Target| key(target).unwrap_or_else(|| Key::new(Kind::Namespace, "", &target.name));
+    match change {
+        Change::Create { target, object } => Request::Create {
+            key: known(target),
+            object: object.clone(),
+        },
+        Change::Patch {
+            target,
+            subresource,
+            uid,
+            resource_version,
+            merge,
+        } => {
+            let conditions = [
+                ("uid", uid.as_deref()),
+                ("resourceVersion", resource_version.as_deref()),
+            ];
+            Request::Patch {
+                key: known(target),
+                status: subresource.is_some(),
+                merge: with_conditions(merge.clone(), &conditions),
+            }
+        }
+        // Only the scheduler sends these, and not in here.
+        Change::Strategic { target, .. } => Request::Event {
+            key: known(target),
+            reason: "StrategicPatch".to_owned(),
+        },
+        Change::Delete {
+            target,
+            uid,
+            resource_version,
+        } => Request::Delete {
+            key: known(target),
+            uid: Some(uid.clone()),
+            revision: resource_version.clone(),
+            grace: None,
+        },
+        Change::Event { regarding, reason, .. } => Request::Event {
+            key: known(regarding),
+            reason: reason.clone(),
+        },
+    }
+}
+
+/// A merge patch that is refused where the object is another one.
+pub(super) fn with_conditions(mut merge: Value, conditions: &[(&str, Option<&str>)]) -> Value {
+    for (name, value) in conditions {
+        if let Some(value) = value {
+            merge["metadata"][*name] = json!(value);
+        }
+    }
+    merge
+}

@@ -1,0 +1,5 @@
+//! The kernel, and the state machine of queues in it.
+
+mod face;
+mod kernel;
+mod planted;
