@@ -49,6 +49,28 @@ const RUNS: &[Run] = &[
         ],
     },
     Run {
+        name: "the state machine of queues: all sequences of up to 3 operations, a crash after every write",
+        environment: &[],
+        cargo: &["run", "--release", "-p", "basalt-sim", "--example", "queues"],
+    },
+    Run {
+        name: "the state machine of queues: 1,000,000 random sequences of 12 operations",
+        environment: &[],
+        cargo: &[
+            "run",
+            "--release",
+            "-p",
+            "basalt-sim",
+            "--example",
+            "queues",
+            "--",
+            "--random",
+            "1000000",
+            "--seed",
+            "1000000000",
+        ],
+    },
+    Run {
         name: "property tests, 20,000 cases each",
         environment: &[("PROPTEST_CASES", "20000")],
         cargo: &[

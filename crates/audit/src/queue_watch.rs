@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::queue_state::{Queues, follows_owner, group_ended, job_ended, parent};
-use crate::read::{at, leaving, list, meta, text};
+use crate::read::{leaving, list, meta, text};
 use crate::{Finding, Objects};
 
 const APPLIED: &str = "basalt.sh/applied-commands";
@@ -47,6 +47,16 @@ pub struct QueueWatch {
 }
 
 impl QueueWatch {
+    /// Begins to watch a world in which things are under way: what is being deleted was asked to go.
+    pub fn begin(objects: &Objects) -> Self {
+        let all = [&objects.queues, &objects.jobs, &objects.pod_groups, &objects.pods];
+        let going = all.into_iter().flatten().filter(|object| leaving(object));
+        Self {
+            asked: going.map(|object| meta(object, "uid").to_owned()).collect(),
+            orders: BTreeMap::new(),
+        }
+    }
+
     /// A user asks for this object to be deleted.
     pub fn asked_to_delete(&mut self, object: &Value) {
         self.asked.insert(meta(object, "uid").to_owned());
@@ -64,8 +74,18 @@ impl QueueWatch {
         }
         match (kind.as_str(), write.after) {
             ("Command", after) => self.command(object, after.is_none(), objects, &mut findings),
-            ("Queue", Some(_)) => self.steered(write, &mut findings),
-            ("Queue", None) => self.queue_gone(object, objects, &mut findings),
+            ("Queue", Some(after)) => {
+                self.steered(write, &mut findings);
+                if leaving(after) && !write.before.is_some_and(leaving) {
+                    self.queue_leaves(after, objects, &mut findings);
+                }
+            }
+            ("Queue", None) => {
+                if !write.before.is_some_and(leaving) {
+                    self.queue_leaves(object, objects, &mut findings);
+                }
+                queue_gone(object, objects, &mut findings);
+            }
             ("Job" | "PodGroup" | "Pod", None) => self.lost(&kind, object, objects, &mut findings),
             _ => {}
         }
@@ -90,11 +110,15 @@ impl QueueWatch {
                 "CloseQueue" => "Closed",
                 _ => return,
             };
+            let (queue, queue_uid) = (text(command, &["target", "name"]), text(command, &["target", "uid"]));
+            let target = objects.queues.iter().find(|queue| meta(queue, "uid") == queue_uid);
+            // Of a Command that is seen for the first time the queue may have a record already.
+            let done = target.is_some_and(|queue| words(applied(queue)).any(|word| word == uid));
             self.orders.entry(uid.to_owned()).or_insert_with(|| Order {
                 wants,
-                queue: text(command, &["target", "name"]).to_owned(),
-                queue_uid: text(command, &["target", "uid"]).to_owned(),
-                applied: 0,
+                queue: queue.to_owned(),
+                queue_uid: queue_uid.to_owned(),
+                applied: u32::from(done),
                 stands: true,
             });
             return;
@@ -115,7 +139,6 @@ impl QueueWatch {
             return;
         };
         let state = |queue| text(queue, &["spec", "state"]);
-        let applied = |queue| at(queue, &["metadata", "annotations", APPLIED]).as_str().unwrap_or("");
         let (new, old) = (applied(after), applied(before));
         let mut steered = false;
         for (uid, order) in &mut self.orders {
@@ -138,28 +161,19 @@ impl QueueWatch {
         }
     }
 
-    /// I8: only an empty queue vanishes, and only one that somebody wanted gone.
-    fn queue_gone(&self, queue: &Value, objects: &Objects, findings: &mut Vec<Finding>) {
-        let name = meta(queue, "name");
-        let mut found = |message: String| findings.push(Finding::new("I8", "Queue", queue, message));
+    /// I8: a queue begins to go only if somebody wanted it, or one above it, gone. Then it may be moved, and go all the same.
+    fn queue_leaves(&self, queue: &Value, objects: &Objects, findings: &mut Vec<Finding>) {
         let queues = Queues::read(objects);
-        if let Some(what) = queues.held_by(name) {
-            found(format!("vanished although {what} has not ended"));
-        }
-        if let Some(child) = queues.children(name).first() {
-            found(format!("vanished although it has a child, {child}"));
-        }
         let mut above = Some(queue);
-        let mut asked = false;
-        // An ancestor's deletion is asked for this one too.
         for _ in 0..=objects.queues.len() {
             let Some(here) = above else { break };
-            asked = asked || self.asked.contains(meta(here, "uid"));
+            if self.asked.contains(meta(here, "uid")) {
+                return;
+            }
             above = queues.get(parent(here));
         }
-        if !asked {
-            found("vanished although nobody asked for it".to_owned());
-        }
+        let message = "is being deleted although nobody asked for it".to_owned();
+        findings.push(Finding::new("I8", "Queue", queue, message));
     }
 
     /// Q3: what was accepted is there until somebody who may says otherwise.
@@ -188,6 +202,24 @@ impl QueueWatch {
             findings.push(Finding::new("Q3", kind, object, message));
         }
     }
+}
+
+/// I8: only an empty queue vanishes.
+fn queue_gone(queue: &Value, objects: &Objects, findings: &mut Vec<Finding>) {
+    let name = meta(queue, "name");
+    let mut found = |message: String| findings.push(Finding::new("I8", "Queue", queue, message));
+    let queues = Queues::read(objects);
+    if let Some(what) = queues.held_by(name) {
+        found(format!("vanished although {what} has not ended"));
+    }
+    if let Some(child) = queues.children(name).first() {
+        found(format!("vanished although it has a child, {child}"));
+    }
+}
+
+/// The record of Commands in a queue.
+fn applied(queue: &Value) -> &str {
+    text(queue, &["metadata", "annotations", APPLIED])
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {

@@ -140,6 +140,7 @@ fn deliveries_go_only_where_they_may() {
     check("closed from above", &closed, job("j", "b"), &["Q1"]);
     check("closed elsewhere", &closed, job("j", "c"), &[]);
     let going = |story: &mut Story| {
+        story.asks("Queue", "c");
         story.edit("Queue", "c", |queue| {
             queue["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         });

@@ -1,13 +1,15 @@
-//! The state machine of queues, tried: `queues [--random N] [--seed S] [--depth D] [--replay S]`.
+//! The state machine of queues, tried: `queues [--random N] [--seed S] [--depth D] [--replay S] [--api N]`.
 //!
 //! Without arguments all sequences of up to three operations; with `--random` so many random ones; with `--replay` the log
-//! of one of them.
+//! of one of them; with `--api` so many writes to the API in memory, to see how fast it is.
 
 use std::process::ExitCode;
 use std::time::Instant;
 
 use basalt_engine::Conf;
 use basalt_sim::queues::{Failure, empty_cluster, explore, random, run_seed};
+use basalt_sim::{Api, Key, Kind, Request, Snapshot};
+use serde_json::json;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -28,6 +30,9 @@ fn main() -> ExitCode {
         print!("{log}");
         println!("{ran}");
         return report(failure.as_slice(), false);
+    }
+    if let Some(count) = number("--api") {
+        return api(&empty, count);
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let begun = Instant::now();
@@ -51,6 +56,32 @@ fn main() -> ExitCode {
         failures
     };
     report(&failures, true)
+}
+
+/// Writes to the API in memory, every other one through admission.
+fn api(empty: &Snapshot, count: u64) -> ExitCode {
+    let mut api = Api::resumed(empty);
+    let key = Key::new(Kind::Queue, "", "default");
+    let begun = Instant::now();
+    for number in 0..count {
+        let merge = if number % 2 == 0 {
+            json!({"status": {"pending": number}})
+        } else {
+            json!({"spec": {"weight": number % 1000 + 1}})
+        };
+        let request = Request::Patch {
+            key: key.clone(),
+            status: number % 2 == 0,
+            merge,
+        };
+        if let Err(refusal) = api.handle(&request) {
+            eprintln!("{refusal}");
+            return ExitCode::FAILURE;
+        }
+        api.take_news();
+    }
+    println!("{:.0} writes a second", count as f64 / begun.elapsed().as_secs_f64());
+    ExitCode::SUCCESS
 }
 
 fn report(failures: &[Failure], with_log: bool) -> ExitCode {

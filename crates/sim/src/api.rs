@@ -170,6 +170,8 @@ pub struct Api {
     uids: u64,
     now: Timestamp,
     stamp: String,
+    /// What admission decides by.
+    view: View,
 }
 
 /// What there was at one moment.
@@ -204,6 +206,7 @@ impl Api {
         };
         api.set_now(snapshot.now);
         for (key, stored) in &snapshot.objects {
+            api.view.put(key.kind.resource(), &stored.object);
             if let Some(journal) = api.journal.get_mut(key.kind.index()) {
                 journal.push(Report {
                     key: key.clone(),
@@ -263,21 +266,5 @@ impl Api {
     /// The changes since the last call.
     pub fn take_news(&mut self) -> Vec<Report> {
         std::mem::take(&mut self.news)
-    }
-}
-
-impl View for Api {
-    fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
-        let key = Key::new(Kind::stored_as(resource)?, namespace, name);
-        Self::get(self, &key).cloned()
-    }
-
-    fn list(&self, resource: &str, namespace: Option<&str>) -> Vec<Arc<Value>> {
-        let Some(kind) = Kind::stored_as(resource) else {
-            return Vec::new();
-        };
-        let here = |key: &Key| namespace.is_none_or(|namespace| *key.namespace == *namespace);
-        let found = self.of_kind(kind).filter(|(key, _)| here(key));
-        found.map(|(_, object)| object.clone()).collect()
     }
 }

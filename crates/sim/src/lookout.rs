@@ -36,14 +36,15 @@ impl Lookout {
         };
         for (key, object) in api.objects() {
             lookout.put(key, Some(object));
-            if key.kind == Kind::Command {
-                let write = Write {
-                    before: None,
-                    after: Some(object),
-                    by_user: true,
-                };
-                lookout.queues.observe(write, &lookout.objects);
-            }
+        }
+        lookout.queues = QueueWatch::begin(&lookout.objects);
+        for (_, command) in api.of_kind(Kind::Command) {
+            let write = Write {
+                before: None,
+                after: Some(command),
+                by_user: true,
+            };
+            lookout.queues.observe(write, &lookout.objects);
         }
         lookout.auditor.observe(&lookout.objects);
         lookout

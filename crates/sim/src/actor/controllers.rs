@@ -8,7 +8,7 @@ use basalt_controllers::cache::Origin;
 use basalt_controllers::key::ObjectKey;
 use basalt_controllers::world::{Work, World};
 use basalt_controllers::{Change, Target};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::Actor;
@@ -18,8 +18,6 @@ use crate::whim::Whim;
 
 /// Work items in hands at the same time.
 const HANDS: usize = 3;
-/// The live loop's pause before counters.
-const COUNTERS_PAUSE: SignedDuration = SignedDuration::from_millis(100);
 
 /// A work item under way.
 struct InHand {
@@ -53,10 +51,7 @@ impl Controllers {
 
     fn ask(&mut self, work: Vec<Work>, now: Timestamp) {
         for work in work {
-            let at = match work {
-                Work::Queue(_) => now.saturating_add(COUNTERS_PAUSE).unwrap_or(now),
-                _ => now,
-            };
+            let at = now.saturating_add(self.world.pause(&work)).unwrap_or(now);
             self.agenda.ask(work, at);
         }
     }
@@ -68,7 +63,9 @@ impl Controllers {
             Typed::Pod(pod) => world.upsert_pod((**pod).clone(), origin),
             Typed::PodGroup(group) => world.upsert_group((**group).clone(), origin),
             Typed::Queue(queue) => world.upsert_queue((**queue).clone(), origin),
-            Typed::Node(_) | Typed::Command(_) | Typed::Other => Vec::new(),
+            Typed::Command(command) => world.upsert_command((**command).clone(), origin),
+            Typed::Node(node) => world.upsert_node(node),
+            Typed::Other => Vec::new(),
         }
     }
 
@@ -90,7 +87,9 @@ impl Controllers {
             Kind::Pod => world.remove_pod(&key, uid),
             Kind::PodGroup => world.remove_group(&key, uid),
             Kind::Queue => world.remove_queue(&key, uid),
-            Kind::Node | Kind::Namespace | Kind::Command => Vec::new(),
+            Kind::Command => world.remove_command(&key, uid),
+            Kind::Node => world.remove_node(&key.name),
+            Kind::Namespace => Vec::new(),
         }
     }
 
@@ -140,7 +139,14 @@ impl Actor for Controllers {
     }
 
     fn watches(&self) -> &'static [Kind] {
-        &[Kind::Job, Kind::Pod, Kind::PodGroup, Kind::Queue]
+        &[
+            Kind::Job,
+            Kind::Pod,
+            Kind::PodGroup,
+            Kind::Queue,
+            Kind::Command,
+            Kind::Node,
+        ]
     }
 
     fn take_in(&mut self, report: &Report, now: Timestamp) {

@@ -118,6 +118,11 @@ impl Kind {
         self.facts().plural
     }
 
+    /// As in storage: `podgroups.scheduling.volcano.sh`.
+    pub const fn resource(self) -> &'static str {
+        self.facts().resource
+    }
+
     /// Whether its objects live in namespaces.
     pub const fn is_namespaced(self) -> bool {
         self.facts().namespaced
@@ -140,7 +145,7 @@ impl Kind {
 
     /// The kind that is stored under that name: `queues.scheduling.volcano.sh`.
     pub fn stored_as(resource: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.facts().resource == resource)
+        Self::ALL.into_iter().find(|kind| kind.resource() == resource)
     }
 
     /// Its place in [`Kind::ALL`].

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use basalt_admission::{Operation, User, Verdict};
+use basalt_admission::{Operation, Settings, User, Verdict};
 use serde_json::{Value, json};
 
 use super::meta::{self, text};
@@ -205,7 +205,7 @@ impl Api {
         object: Option<&mut Value>,
         old: Option<&Value>,
     ) -> Result<(), Refusal> {
-        if !basalt_admission::concerns(key.kind.group(), key.kind.plural()) {
+        if subresource.is_some() || !basalt_admission::concerns(key.kind.group(), key.kind.plural()) {
             return Ok(());
         }
         let request = basalt_admission::Request {
@@ -220,7 +220,7 @@ impl Api {
             old,
             dry_run: false,
         };
-        let decision = basalt_admission::admit(&request, self);
+        let decision = basalt_admission::admit(&request, &self.view, &Settings::default());
         if let Verdict::Refuse(refused) = decision.verdict {
             return Err(refusal(refused.code, refused.reason, refused.message));
         }
@@ -248,8 +248,10 @@ impl Api {
             Typed::read(key.kind, &object).map_err(|error| refusal(422, "Invalid", format!("{key}: {error}")))?;
         let (object, typed) = (Arc::new(object), Arc::new(typed));
         let before = if gone {
+            self.view.remove(key.kind.resource(), &key.namespace, &key.name);
             self.objects.remove(key)
         } else {
+            self.view.put(key.kind.resource(), &object);
             let (object, typed) = (object.clone(), typed.clone());
             self.objects.insert(key.clone(), Stored { object, typed })
         };

@@ -2,4 +2,5 @@
 
 mod face;
 mod kernel;
+mod machine;
 mod planted;

@@ -160,7 +160,13 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
             Step::Command(command, queue, action, condition)
         }),
     ];
-    proptest::collection::vec(step, 1..30)
+    // Most requests need queues.
+    let queue = |number| {
+        let spec = json!({"weight": 1, "parent": "root", "state": "Open", "dequeueStrategy": "traverse"});
+        Step::Create(Kind::Queue, number, json!({"metadata": {}, "spec": spec}))
+    };
+    let begin = prop_oneof![3 => Just(vec![queue(0), queue(1)]), 1 => Just(Vec::new())];
+    (begin, proptest::collection::vec(step, 1..40)).prop_map(|(begin, rest)| [begin, rest].concat())
 }
 
 /// Turns steps into requests for one side, which knows uids and versions.
