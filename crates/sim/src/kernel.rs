@@ -219,8 +219,12 @@ impl Kernel {
             }
         }
         let Some((at, what)) = self.whim.one_of(&choices).copied() else {
-            return false;
+            // Views that lag do not stop the world: they only see it late.
+            return self.seats.iter_mut().fold(false, |woken, seat| seat.wake() || woken);
         };
+        for seat in &mut self.seats {
+            seat.pass();
+        }
         match what {
             Some(kind) => self.tell(at, kind),
             None => self.act(at),

@@ -17,7 +17,14 @@ struct Watch {
     seen: usize,
     /// Whether there was a list since the actor started.
     listed: bool,
+    /// Steps for which it tells nothing.
+    asleep: usize,
 }
+
+/// How often, in percent, a watch falls asleep when it has told something …
+const SLEEPS: u64 = 10;
+/// … and for how many steps at most.
+const SLEEP_MAX: usize = 100;
 
 /// An actor and its watches.
 pub(super) struct Seat {
@@ -34,6 +41,7 @@ impl Seat {
             kind: *kind,
             seen: 0,
             listed: false,
+            asleep: 0,
         });
         Self {
             who,
@@ -57,11 +65,27 @@ impl Seat {
         self.watches.iter().all(|watch| watch.listed)
     }
 
-    /// The kinds of which there is more to tell.
+    /// A step has passed.
+    pub(super) fn pass(&mut self) {
+        for watch in &mut self.watches {
+            watch.asleep = watch.asleep.saturating_sub(1);
+        }
+    }
+
+    /// Wakes all watches; whether there was one to wake.
+    pub(super) fn wake(&mut self) -> bool {
+        let slept = self.watches.iter().any(|watch| watch.asleep > 0);
+        for watch in &mut self.watches {
+            watch.asleep = 0;
+        }
+        slept
+    }
+
+    /// The kinds of which there is more to tell now.
     pub(super) fn behind(&self, api: &Api) -> impl Iterator<Item = Kind> {
         let watches = self.watches.iter();
         watches
-            .filter(|watch| !watch.listed || watch.seen < api.journal(watch.kind).len())
+            .filter(|watch| watch.asleep == 0 && (!watch.listed || watch.seen < api.journal(watch.kind).len()))
             .map(|watch| watch.kind)
     }
 
@@ -100,6 +124,9 @@ impl Seat {
             watch.listed = true;
         }
         watch.seen = upto;
+        if whim.yes(SLEEPS) {
+            watch.asleep = whim.below(SLEEP_MAX);
+        }
         upto
     }
 }

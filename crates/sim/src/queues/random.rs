@@ -13,7 +13,7 @@ use crate::whim::Whim;
 /// Operations of one sequence.
 const LENGTH: usize = 12;
 /// Steps between two operations at most.
-const BETWEEN: usize = 60;
+const BETWEEN: usize = 80;
 /// How often things go wrong.
 const FAULTS: Faults = Faults {
     kill: 3,
@@ -130,7 +130,12 @@ pub fn run_seed(conf: &Conf, empty: &Snapshot, seed: u64, log: bool) -> (Ran, Op
     };
     let mut path = vec![format!("seed {seed}")];
     for _ in 0..LENGTH {
-        for _ in 0..kernel.whim().below(BETWEEN) {
+        let between = match kernel.whim().below(10) {
+            0..=2 => 0,
+            3..=6 => kernel.whim().below(BETWEEN / 5),
+            _ => kernel.whim().below(BETWEEN),
+        };
+        for _ in 0..between {
             if !kernel.step() && !kernel.wait() {
                 break;
             }
