@@ -220,7 +220,7 @@ impl Kernel {
         }
         let Some((at, what)) = self.whim.one_of(&choices).copied() else {
             // Views that lag do not stop the world: they only see it late.
-            return self.seats.iter_mut().fold(false, |woken, seat| seat.wake() || woken);
+            return self.seats.iter_mut().any(Seat::wake);
         };
         for seat in &mut self.seats {
             seat.pass();
