@@ -8,6 +8,7 @@ mod plan;
 mod queues;
 mod reclaim;
 mod scheduler;
+mod seeds;
 mod server;
 mod short;
 mod watchman;
