@@ -199,6 +199,7 @@ impl Review {
 fn status(refusal: &Refusal) -> Value {
     json!({
         "status": "Failure", "code": refusal.code, "reason": refusal.reason, "message": refusal.message,
-        "details": {"causes": [{"reason": "AdmissionRule", "message": refusal.rule}]},
+        // Of an invalid object kubectl shows field and message of each cause, and nothing else.
+        "details": {"causes": [{"reason": "AdmissionRule", "field": refusal.rule, "message": refusal.message}]},
     })
 }

@@ -33,7 +33,7 @@ fn every_case_ends_the_same_as_a_review() {
         let response = answer(&row, Stage::Validate)["response"].clone();
         assert_eq!(response["allowed"], json!(!row.refused), "{}: {response}", row.title);
         if row.refused {
-            let rule = &response["status"]["details"]["causes"][0]["message"];
+            let rule = &response["status"]["details"]["causes"][0]["field"];
             assert_eq!(rule, row.rule, "{}: {response}", row.title);
         }
         assert_eq!(
@@ -121,7 +121,7 @@ fn run(view: &View, input: &[u8]) -> String {
             let status = &response["status"];
             assert!(matches!(status["code"].as_u64(), Some(403 | 422)), "{answer}");
             let message = status["message"].as_str().expect("a message");
-            let rule = status["details"]["causes"][0]["message"].as_str().expect("a rule");
+            let rule = status["details"]["causes"][0]["field"].as_str().expect("a rule");
             end.extend([" ", rule, &";".repeat(message.matches("; ").count())]);
         }
         if let Some(patch) = response["patch"].as_str() {

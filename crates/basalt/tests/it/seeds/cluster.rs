@@ -191,12 +191,16 @@ impl Cluster {
 
     /// Waits until the scheduler has looked at a job and said why it waits.
     pub(super) fn wait_reasons(&self, job: &str) -> String {
-        eventually(&format!("{job} has a reason to wait"), PATIENCE, || {
+        self.wait_reason(job, "")
+    }
+
+    /// Waits until a job waits for a certain reason; gives all its reasons.
+    pub(super) fn wait_reason(&self, job: &str, code: &str) -> String {
+        eventually(&format!("{job} has a reason {code} to wait"), PATIENCE, || {
             let reasons = self.group(job)?["status"]["reasons"].take();
-            reasons
-                .as_array()
-                .is_some_and(|list| !list.is_empty())
-                .then(|| reasons.to_string())
+            let codes = reasons.as_array()?.iter().filter_map(|reason| reason["code"].as_str());
+            let found = codes.into_iter().any(|found| code.is_empty() || found == code);
+            found.then(|| reasons.to_string())
         })
     }
 

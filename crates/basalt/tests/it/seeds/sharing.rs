@@ -236,15 +236,22 @@ fn gangs_stay_whole(c: &Cluster) {
 fn too_big_for_their_queues(c: &Cluster) {
     two_big_gangs(c);
     for job in ["big-a", "big-b"] {
-        c.wait_reasons(job);
-        assert_eq!(c.running(job).len(), 0, "{job}");
+        c.wait_reason(job, "QueueOverDeserved");
     }
+    assert_eq!((c.running("big-a").len(), c.running("big-b").len()), (0, 0));
 }
 
+/// Both are there before any node takes pods: alone, the first would be entitled to the whole cluster.
 fn two_big_gangs(c: &Cluster) {
     c.vcctl("queue create a");
     c.vcctl("queue create b");
+    let nodes = c.kubectl("get nodes -o jsonpath={.items[*].metadata.name}");
+    c.kubectl(&format!("cordon {nodes}"));
     c.apply(&(job("big-a", "a", 24, 24) + &job("big-b", "b", 24, 24)));
+    for job in ["big-a", "big-b"] {
+        c.wait_reasons(job);
+    }
+    c.kubectl(&format!("uncordon {nodes}"));
 }
 
 const WITH_BACKFILL: Conf = Conf {

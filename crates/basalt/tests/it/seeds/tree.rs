@@ -19,10 +19,8 @@ pub(super) const SHAPE: Story = Story {
             &["3:19/sums", "3:45/deserved", "3:45/guarantee"],
             children_fit_into_their_parent,
         ),
-        (
-            &["3:100/sums", "3:100/capability", "3:101-102"],
-            every_change_is_checked,
-        ),
+        (&["3:100/sums", "3:100/capability"], every_change_is_checked),
+        (&["3:101-102"], damage_waits_and_says_so),
         (&["3:23", "3:104", "3:138"], only_leaves_take_jobs),
         (&["3:44"], no_children_below_jobs),
         (&["3:27", "3:128"], numbers_go_up),
@@ -147,7 +145,7 @@ fn numbers_go_up(c: &Cluster) {
     }
     c.kubectl("delete vcjob deepest fits low");
     for queue in ["below", "nlp", "ml", "root"] {
-        c.wait(&format!("queue/{queue}"), ".status.allocated.cpu", "0");
+        c.wait(&format!("queue/{queue}"), ".status.share", "0.000000");
     }
 }
 
