@@ -142,14 +142,14 @@ impl Cluster {
 
     /// Waits until a field of an object has a value.
     pub(super) fn wait(&self, object: &str, path: &str, value: &str) {
-        let (begin, kubectl) = (std::time::Instant::now(), "kubectl");
         let condition = format!("--for=jsonpath={{{path}}}={value}");
         let limit = format!("--timeout={}s", PATIENCE.as_secs());
-        let output = self.run(kubectl, &["wait", &condition, object, &limit], "");
+        let mut arguments = vec!["wait", &condition, &limit];
+        arguments.extend(words(object));
+        let output = self.run("kubectl", &arguments, "");
         assert!(
             output.status.success(),
-            "{object}{path} is not {value} after {:?} but {}: {}",
-            begin.elapsed(),
+            "{object}{path} is not {value} but {}: {}",
             self.field(object, path),
             String::from_utf8_lossy(&output.stderr)
         );
@@ -160,26 +160,17 @@ impl Cluster {
         self.wait(&format!("queue/{queue}"), ".status.state", state);
     }
 
-    /// Names of a job's running pods, in all namespaces.
+    /// Which of a job's pods run.
     pub(super) fn running(&self, job: &str) -> Vec<String> {
         let line = format!(
-            "get pods -A -l volcano.sh/job-name={job} --field-selector=status.phase=Running -o jsonpath={{.items[*].metadata.uid}}"
+            "get pods -l volcano.sh/job-name={job} --field-selector=status.phase=Running -o jsonpath={{.items[*].metadata.uid}}"
         );
         self.kubectl(&line).split_whitespace().map(str::to_owned).collect()
     }
 
-    /// Waits until so many of a job's pods run, and no more.
+    /// Waits until so many of a job's pods run.
     pub(super) fn wait_running(&self, job: &str, pods: usize) {
-        let mut seen = 0;
-        let what = format!("{pods} pods of {job} run");
-        eventually(&what, PATIENCE, || {
-            let now = self.running(job).len();
-            if now != seen {
-                println!("    {job}: {now} of {pods} run");
-                seen = now;
-            }
-            (now == pods).then_some(())
-        });
+        self.wait(&format!("vcjob/{job}"), ".status.running", &pods.to_string());
     }
 
     /// The PodGroup of a job.

@@ -47,7 +47,8 @@ fn namespaces_share_a_queue(c: &Cluster) {
             &job("team", "shared", pods, 1).replace("{name: team}", &format!("{{name: team, namespace: {namespace}}}")),
         );
     }
-    c.wait_running("team", 5);
+    c.wait("vcjob/team -n red", ".status.running", "2");
+    c.wait("vcjob/team -n blue", ".status.running", "3");
     c.wait("queue/shared", ".status.allocated.cpu", "5");
     c.wait("queue/shared", ".status.running", "2");
     c.kubectl("delete namespace red blue --timeout=30s");
