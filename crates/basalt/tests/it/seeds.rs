@@ -17,11 +17,14 @@ use cluster::{Cluster, Conf};
 
 use crate::server::kubectl_present;
 
-/// Steps that follow each other on one cluster: the promises that each proves, and how.
+/// Steps that follow each other on one cluster.
 struct Story {
     conf: Conf,
-    steps: &'static [(&'static [&'static str], fn(&Cluster))],
+    steps: &'static [Step],
 }
+
+/// Ids of the promises that a step proves, and how it does.
+type Step = (&'static [&'static str], fn(&Cluster));
 
 /// What `basalt up` has when nothing is said: capacity as a tree, with reclaim.
 const BUILT_IN: Conf = Conf {
