@@ -18,6 +18,7 @@ use serde_json::json;
 use crate::change::{Change, EventType, Outcome};
 use crate::object;
 use hierarchy::{Damage, Excess, Overcommit};
+use meta::Note;
 use tally::Tally;
 
 /// What one queue's controller looks at.
@@ -89,15 +90,23 @@ fn standard(name: &str) -> Queue {
 /// Brings a queue in line. Its status goes first, for others wait for that; then, if it is being deleted, what has to go
 /// before it; else what is noted in its metadata.
 pub fn reconcile(view: &QueueView<'_>, now: Timestamp) -> Outcome {
-    let mut changes = write_status(view, now);
+    let mut outcome = Outcome {
+        changes: write_status(view, now),
+        wake_at: None,
+    };
     // The answer to a write brings us here again, with the version that the next write may build on.
-    if changes.is_empty() {
-        match &view.remains {
-            Some(remains) => changes = deletion::proceed(view, remains),
-            None => changes.extend(meta::note(view)),
-        }
+    if !outcome.changes.is_empty() {
+        return outcome;
     }
-    Outcome { changes, wake_at: None }
+    match &view.remains {
+        Some(remains) => outcome.changes = deletion::proceed(view, remains),
+        None => match meta::note(view, now) {
+            Note::Now(change) => outcome.changes.push(change),
+            Note::At(then) => outcome.wake(then),
+            Note::Nothing => {}
+        },
+    }
+    outcome
 }
 
 /// State, counters and conditions; nothing that the scheduler writes. What others wrote into them is repaired.

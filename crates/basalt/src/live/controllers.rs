@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use basalt_api::slim::{Node, Pod};
 use basalt_api::{Command, Job, PodGroup, Queue};
+use basalt_controllers::Change;
 use basalt_controllers::agenda::Agenda;
 use basalt_controllers::cache::Origin;
 use basalt_controllers::world::{Work, World};
@@ -18,6 +19,7 @@ use serde::de::DeserializeOwned;
 use super::executor::{ExecuteError, Executor, Written};
 use super::feed::FeedEvent;
 use super::frame::{Frame, PartFailed};
+use super::latest::{Latest, Pace};
 
 pub use numbers::Numbers;
 
@@ -55,9 +57,11 @@ pub async fn run(client: Client, schedulers: BTreeSet<String>, numbers: Numbers)
         world: World::new(schedulers),
         agenda: Agenda::default(),
         executor: Executor::new(client, "vc-controller-manager"),
+        events: Latest::new(Pace::EVENTS),
         under_way: 0,
         numbers,
     };
+    frame.spawn(controllers.events.clone().run(controllers.executor.clone(), drop));
     controllers.agenda.ask(Work::StandardQueues, Timestamp::UNIX_EPOCH);
     loop {
         let patience = if frame.is_complete() {
@@ -77,6 +81,7 @@ struct Controllers {
     world: World,
     agenda: Agenda<Work>,
     executor: Executor,
+    events: Latest,
     under_way: usize,
     numbers: Numbers,
 }
@@ -159,9 +164,16 @@ impl Controllers {
                 continue;
             }
             self.under_way += 1;
-            let (executor, sink) = (self.executor.clone(), frame.sink());
+            let (executor, sink, outlet) = (self.executor.clone(), frame.sink(), self.events.clone());
+            let (events, changes): (Vec<Change>, Vec<Change>) = outcome
+                .changes
+                .into_iter()
+                .partition(|change| matches!(change, Change::Event { .. }));
             frame.spawn(async move {
-                let (written, failure) = executor.run(outcome.changes).await;
+                let (written, failure) = executor.run(changes).await;
+                if failure.is_none() {
+                    tell(&outlet, events);
+                }
                 // The loop is gone only when the whole system stops.
                 let _alive = sink.send(News::Done { work, written, failure }).await;
             });
@@ -207,6 +219,17 @@ impl Controllers {
             _ => None,
         }
         .unwrap_or_default()
+    }
+}
+
+/// Tells of what was done: of one thing about one object only the newest.
+fn tell(outlet: &Latest, events: Vec<Change>) {
+    for event in events {
+        if let Change::Event { regarding, reason, .. } = &event {
+            let mut about = regarding.clone();
+            about.kind = format!("{} {reason}", about.kind);
+            outlet.put(about, event);
+        }
     }
 }
 

@@ -36,6 +36,13 @@ impl Pace {
         waiting_max: usize::MAX,
     };
 
+    /// Events are a courtesy: so many a second, and no endless line of them.
+    pub const EVENTS: Self = Self {
+        pause: Duration::from_millis(200),
+        per_second: 200,
+        waiting_max: 5_000,
+    };
+
     /// As fast as they come, after a pause.
     pub const fn after(pause: Duration) -> Self {
         Self { pause, ..Self::AT_ONCE }

@@ -77,7 +77,10 @@ fn a_tree_is_closed_opened_and_deleted_in_order() {
     });
     set_state(&server, "a", "Closed");
     reach(&server, "a=Closing b=Closing c=Closing default=Open root=Open");
-    assert!(field(&server, "c", ".metadata.annotations").contains("closed-by-parent"));
+    eventually("the note of who closed it", PATIENCE, || {
+        let noted = field(&server, "c", ".metadata.annotations");
+        noted.contains("closed-by-parent").then_some(())
+    });
     assert_eq!(field(&server, "c", ".spec.state"), "Open", "no child's spec is written");
     // What somebody writes into the status does not last.
     let raw = "{\"status\":{\"state\":\"Closed\",\"running\":7}}";

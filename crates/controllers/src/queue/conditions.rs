@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use super::{QueueView, deletion};
 use crate::change::EventType;
 
-const READY: &str = "Ready";
+pub(super) const READY: &str = "Ready";
 const HIERARCHY: &str = "HierarchyValid";
 /// Reasons of `Ready` that no other event tells.
 const NOT_LEAF: &str = "NotLeaf";

@@ -116,6 +116,8 @@ fn children_close_first_and_open_again_with_their_parent() {
     let annotation = |cluster: &Cluster, name: &str| {
         cluster.queue(name)["metadata"]["annotations"]["volcano.sh/closed-by-parent"].clone()
     };
+    assert_eq!(annotation(&cluster, "b"), Value::Null, "states come first");
+    cluster.pass(3);
     assert_eq!(
         ["a", "b", "d", "own"].map(|name| annotation(&cluster, name)),
         [Value::Null, json!("true"), json!("true"), Value::Null],
@@ -131,6 +133,7 @@ fn children_close_first_and_open_again_with_their_parent() {
     cluster.merge("Queue", "", "a", &json!({"spec": {"state": "Open"}}));
     cluster.settle();
     assert_eq!(states(&cluster), ["Open", "Open", "Open", "Open", "Closed"]);
+    cluster.pass(3);
     assert_eq!(annotation(&cluster, "b"), json!("false"));
     assert_eq!(
         cluster.queue("b")["spec"]["state"],

@@ -42,12 +42,6 @@ const NUMBERS_EVERY: SignedDuration = SignedDuration::from_secs(5);
 const NUMBERS_PER_SECOND: u32 = 50;
 /// Queues' numbers change with every cycle; people need them a few times a second.
 const QUEUES_PAUSE: Duration = Duration::from_millis(200);
-/// Events are a courtesy: so many a second, and no endless line of them.
-const EVENTS: Pace = Pace {
-    pause: Duration::from_millis(200),
-    per_second: 200,
-    waiting_max: 5_000,
-};
 
 /// What was last told of one group.
 struct Told {
@@ -79,7 +73,7 @@ impl Default for Outlets {
             queues: Latest::new(Pace::after(QUEUES_PAUSE)),
             pods: Latest::new(Pace::after(Duration::ZERO)),
             nominations: Latest::new(Pace::AT_ONCE),
-            events: Latest::new(EVENTS),
+            events: Latest::new(Pace::EVENTS),
         }
     }
 }

@@ -26,7 +26,7 @@ use basalt_controllers::agenda::Agenda;
 use basalt_controllers::key::ObjectKey;
 
 /// A group waits this long before its pods say so.
-const PATIENCE: SignedDuration = SignedDuration::from_secs(1);
+const PATIENCE: SignedDuration = SignedDuration::from_secs(3);
 /// Pods a second that get the condition for the first time.
 const FIRST_PER_SECOND: u32 = 500;
 /// Pods a second that get a newer sentence.
