@@ -58,6 +58,14 @@ impl Kind {
         }
     }
 
+    /// What holds for an object that is being deleted.
+    fn end_rules(self) -> &'static [&'static [Rule]] {
+        match self {
+            Self::Queue => &[queue::END_RULES],
+            Self::Command | Self::Job | Self::Pod | Self::PodGroup => &[],
+        }
+    }
+
     fn default(self, request: &Request<'_>, view: &View, object: &mut Value) {
         match self {
             Self::Job => job::default(request.operation, object),
@@ -77,6 +85,7 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
         job::PART_RULES,
         queue::RULES,
         queue::DELETE_RULES,
+        queue::END_RULES,
     ]
     .into_iter()
     .flatten()
@@ -101,9 +110,17 @@ pub fn admit(request: &Request<'_>, view: &View, settings: &Settings) -> Decisio
     let Some(came) = request.object.or(request.old).filter(|_| request.subresource.is_none()) else {
         return allow;
     };
-    // An object on its way out is only being let go: finalizers must come off whatever the rules say.
+    // An object on its way out is only being let go: finalizers must come off whatever the other rules say.
     if request.operation == Operation::Update && !read::at(came, "/metadata/deletionTimestamp").is_null() {
-        return allow;
+        let case = Case {
+            request,
+            view,
+            settings,
+            object: came,
+            old: request.old,
+        };
+        let verdict = rule::judge(kind.end_rules(), &case);
+        return Decision { verdict, ..allow };
     }
     let filled = |object: &Value| {
         let mut object = object.clone();

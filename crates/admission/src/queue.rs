@@ -9,7 +9,7 @@ mod sums;
 use basalt_api::names;
 use serde_json::{Value, json};
 
-pub(crate) use delete::RULES as DELETE_RULES;
+pub(crate) use delete::{END_RULES, RULES as DELETE_RULES};
 
 use crate::read::{absent_or_zero, annotation, at, set, text};
 use crate::request::Operation::Create;

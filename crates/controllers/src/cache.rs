@@ -29,6 +29,8 @@ pub struct Cache<K> {
     objects: BTreeMap<ObjectKey, Box<K>>,
     /// Objects that the watch has never shown, with their uid.
     unseen: BTreeMap<ObjectKey, String>,
+    /// Objects whose deletion the watch has shown, with their uid.
+    ending: BTreeMap<ObjectKey, String>,
     /// uid of a deleted incarnation → order of its deletion.
     buried: BTreeMap<String, u64>,
     burials: u64,
@@ -39,6 +41,7 @@ impl<K> Default for Cache<K> {
         Self {
             objects: BTreeMap::new(),
             unseen: BTreeMap::new(),
+            ending: BTreeMap::new(),
             buried: BTreeMap::new(),
             burials: 0,
         }
@@ -60,6 +63,9 @@ impl<K: Resource> Cache<K> {
         let key = ObjectKey::of(&object);
         if origin == Origin::Watch {
             self.unseen.remove(&key);
+            if object.meta().deletion_timestamp.is_some() {
+                self.ending.insert(key.clone(), uid.clone());
+            }
         }
         let outdated = self
             .objects
@@ -96,6 +102,7 @@ impl<K: Resource> Cache<K> {
             .is_some_and(|known| known.uid().as_deref().unwrap_or_default() == uid)
         {
             self.unseen.remove(key);
+            self.ending.remove(key);
             return self.objects.remove(key).map(|object| *object);
         }
         None
@@ -116,6 +123,13 @@ impl<K: Resource> Cache<K> {
         self.objects.get(key).map(|object| &**object)
     }
 
+    /// Whether the watch has shown that the object is being deleted: all that was written to this kind before that is
+    /// known then. An answer may tell of the deletion long before the watch does.
+    pub fn is_ending(&self, key: &ObjectKey) -> bool {
+        let known = self.objects.get(key).and_then(|object| object.meta().uid.as_ref());
+        known.is_some() && known == self.ending.get(key)
+    }
+
     /// All objects in key order.
     pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &K)> {
         self.objects.iter().map(|(key, object)| (key, &**object))
@@ -131,6 +145,7 @@ impl<K: Resource> Cache<K> {
 mod tests {
     use super::*;
     use k8s_openapi::api::core::v1::ConfigMap;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     fn object(uid: &str, revision: &str) -> ConfigMap {
         let mut map = ConfigMap::default();
@@ -191,6 +206,29 @@ mod tests {
         check("+u@5 *u@6 whole", Some("u@6"));
         check("+u@5 *v@9 whole", None); // made anew, and gone again unseen
         check("*u@5 whole +u@5", Some("u@5")); // only late: nothing was buried
+    }
+
+    #[test]
+    fn a_deletion_counts_once_the_watch_has_shown_it() {
+        let key = ObjectKey::of(&object("u", "5"));
+        let deleted = |uid, revision| {
+            let mut object = object(uid, revision);
+            object.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));
+            object
+        };
+        let mut cache = Cache::default();
+        cache.upsert(object("u", "5"), Origin::Watch);
+        cache.upsert(deleted("u", "8"), Origin::Answer);
+        assert!(!cache.is_ending(&key), "only an answer has told of it");
+        assert!(!cache.upsert(object("u", "6"), Origin::Watch) && !cache.is_ending(&key));
+        assert!(!cache.upsert(deleted("u", "7"), Origin::Watch), "an older report");
+        assert!(cache.is_ending(&key), "but it is the watch's");
+        cache.upsert(object("v", "9"), Origin::Answer);
+        assert!(!cache.is_ending(&key), "that was another incarnation");
+        cache.upsert(deleted("v", "10"), Origin::Watch);
+        assert!(cache.is_ending(&key));
+        cache.forget(&key, "v");
+        assert!(!cache.is_ending(&key) && cache.ending.is_empty());
     }
 
     #[test]

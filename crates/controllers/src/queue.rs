@@ -40,7 +40,8 @@ pub struct QueueView<'a> {
     pub overcommit: Option<&'a Overcommit>,
     /// For `root`: its children ask for more than the cluster has.
     pub shortage: Option<Excess>,
-    /// For a queue that is being deleted: what has to go before it.
+    /// For a queue that is being deleted, once the watch has shown that: what has to go before it. Nothing comes under a
+    /// queue whose deletion has begun, so that all its children are known by then.
     pub remains: Option<Remains<'a>>,
 }
 
@@ -100,6 +101,8 @@ pub fn reconcile(view: &QueueView<'_>, now: Timestamp) -> Outcome {
     }
     match &view.remains {
         Some(remains) => outcome.changes = deletion::proceed(view, remains),
+        // An answer told of its deletion, and the watch will.
+        None if view.queue.metadata.deletion_timestamp.is_some() => {}
         None => match meta::note(view, now) {
             Note::Now(change) => outcome.changes.push(change),
             Note::At(then) => outcome.wake(then),

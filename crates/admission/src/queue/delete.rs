@@ -1,12 +1,12 @@
-//! Which queue may be deleted. The finalizer lets the controller delete its children and what is left
-//! in it first.
+//! Which queue may be deleted, and when one that is being deleted may go. The finalizer lets the controller
+//! delete its children and what is left in it first; the controller may not have seen all of that yet.
 
 use basalt_api::names;
 use serde_json::Value;
 
 use super::closed_by;
-use crate::read::text;
-use crate::request::Operation::Delete;
+use crate::read::{items, text};
+use crate::request::Operation::{Delete, Update};
 use crate::rule::{Case, Rule};
 use crate::view::Measure;
 
@@ -38,8 +38,21 @@ pub(crate) const RULES: &[Rule] = &[
     .on(&[Delete]),
 ];
 
+/// What holds for a queue that is being deleted.
+pub(crate) const END_RULES: &[Rule] = &[Rule::forbidden(
+    "queue/finalizer-held",
+    "the finalizer of a queue that is being deleted stays while the queue has children, or Jobs or PodGroups that have not ended",
+    held,
+)
+.on(&[Update])];
+
+/// Whether the queue always exists: removed by force, it comes back at once.
+fn is_standard(case: &Case<'_>) -> bool {
+    matches!(case.request.name, names::ROOT_QUEUE | names::DEFAULT_QUEUE)
+}
+
 fn protected(case: &Case<'_>, broken: &mut Vec<String>) {
-    if matches!(case.request.name, names::ROOT_QUEUE | names::DEFAULT_QUEUE) {
+    if is_standard(case) {
         broken.push(format!(
             "{}: this queue always exists and cannot be deleted",
             case.subject()
@@ -99,6 +112,35 @@ fn unfinished(case: &Case<'_>, broken: &mut Vec<String>) {
             "{}: holds {} unfinished Jobs ({first} is one), let them end or delete them first",
             case.subject(),
             jobs.count() + 1
+        ));
+    }
+}
+
+fn held(case: &Case<'_>, broken: &mut Vec<String>) {
+    let has = |queue: &Value| {
+        let mut finalizers = items(queue, "/metadata/finalizers").iter();
+        finalizers.any(|finalizer| finalizer == names::QUEUE_FINALIZER)
+    };
+    if is_standard(case) || has(case.object) || !case.old.is_some_and(has) {
+        return;
+    }
+    let name = case.request.name;
+    let mut children = case.view.tree().children(name);
+    let count = children.len();
+    if let Some(child) = children.next() {
+        broken.push(format!(
+            "{}: the finalizer {} stays, for {count} queues are still below it ({child:?} is one): they go first",
+            case.subject(),
+            names::QUEUE_FINALIZER
+        ));
+    }
+    let mut unfinished = case.view.holders().unfinished(name);
+    if let Some(first) = unfinished.next() {
+        broken.push(format!(
+            "{}: the finalizer {} stays, for {} Jobs and PodGroups in it have not ended ({first} is one): let them end or delete them first",
+            case.subject(),
+            names::QUEUE_FINALIZER,
+            unfinished.count() + 1
         ));
     }
 }

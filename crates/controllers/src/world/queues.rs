@@ -18,7 +18,10 @@ impl World {
     /// Takes in a queue; returns what has to be looked at.
     pub fn upsert_queue(&mut self, queue: Queue, origin: Origin) -> Vec<Work> {
         let name = queue.name_any();
-        if !self.queues.upsert(queue, origin) {
+        let key = ObjectKey::of_cluster(&name);
+        let was_ending = self.queues.is_ending(&key);
+        // A report of the watch that is older than an answer may still be the first of the watch to show the deletion.
+        if !self.queues.upsert(queue, origin) && self.queues.is_ending(&key) == was_ending {
             return Vec::new();
         }
         self.place(&name)
@@ -154,7 +157,10 @@ impl World {
             damage: self.tree.damage(name),
             overcommit: self.tree.overcommit(name),
             shortage: total.and_then(|total| self.tree.excess_over(name, total)),
-            remains: queue.metadata.deletion_timestamp.as_ref().map(|_| self.remains(name)),
+            remains: self
+                .queues
+                .is_ending(&ObjectKey::of_cluster(name))
+                .then(|| self.remains(name)),
         })
     }
 

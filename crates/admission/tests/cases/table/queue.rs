@@ -41,6 +41,19 @@ pub(crate) fn build(what: &str, details: Value) -> Row {
                 ..row
             }
         }
+        "let-go" => {
+            let mut stored = queue(name, json!({"state": "Closed"}), "Closed");
+            stored["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            stored["metadata"]["finalizers"] = details[1].clone();
+            let mut object = stored.clone();
+            object["metadata"]["finalizers"] = details[2].clone();
+            Row {
+                object: Some(object),
+                world: World::usual().and(&details[3]).with(QUEUES, stored.clone()),
+                old: Some(stored),
+                ..row
+            }
+        }
         other => panic!("unknown: {other}"),
     }
 }
