@@ -8,7 +8,7 @@ use super::closed_by;
 use crate::read::{items, text};
 use crate::request::Operation::{Delete, Update};
 use crate::rule::{Case, Rule};
-use crate::view::Measure;
+use crate::view::{Measure, parent_of};
 
 pub(crate) const RULES: &[Rule] = &[
     Rule::forbidden("queue/delete-protected", "default and root always exist", protected).on(&[Delete]),
@@ -39,12 +39,20 @@ pub(crate) const RULES: &[Rule] = &[
 ];
 
 /// What holds for a queue that is being deleted.
-pub(crate) const END_RULES: &[Rule] = &[Rule::forbidden(
-    "queue/finalizer-held",
-    "the finalizer of a queue that is being deleted stays while the queue has children, or Jobs or PodGroups that have not ended",
-    held,
-)
-.on(&[Update])];
+pub(crate) const END_RULES: &[Rule] = &[
+    Rule::forbidden(
+        "queue/finalizer-held",
+        "the finalizer of a queue that is being deleted stays while the queue has children, or Jobs or PodGroups that have not ended",
+        held,
+    )
+    .on(&[Update]),
+    Rule::forbidden(
+        "queue/deleting-stays",
+        "a queue that is being deleted is not moved",
+        stays,
+    )
+    .on(&[Update]),
+];
 
 /// Whether the queue always exists: removed by force, it comes back at once.
 fn is_standard(case: &Case<'_>) -> bool {
@@ -112,6 +120,17 @@ fn unfinished(case: &Case<'_>, broken: &mut Vec<String>) {
             "{}: holds {} unfinished Jobs ({first} is one), let them end or delete them first",
             case.subject(),
             jobs.count() + 1
+        ));
+    }
+}
+
+/// It goes from where it is: moved below one of its own descendants, it would close a circle that nobody ends.
+fn stays(case: &Case<'_>, broken: &mut Vec<String>) {
+    let (parent, before) = (parent_of(case.object), case.old.map(parent_of));
+    if let Some(before) = before.filter(|before| *before != parent) {
+        broken.push(format!(
+            "{}: spec.parent is {parent:?} and was {before:?}, but the queue is being deleted: leave it where it is",
+            case.subject()
         ));
     }
 }

@@ -24,7 +24,7 @@ type Piece = (u64, u32);
 const BATCHES: TableDefinition<'static, Piece, &[u8]> = TableDefinition::new("batches");
 /// redb's page cache. Batches are written once and read at the start only, so it need not be large;
 /// but half of it must hold a usual batch, or redb writes pages before they are complete, and again.
-const CACHE_BYTES: usize = 64 << 20;
+const CACHE_BYTES: usize = 48 << 20;
 
 /// The log, open for writing.
 pub(super) struct Log {

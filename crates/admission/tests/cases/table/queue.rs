@@ -54,6 +54,18 @@ pub(crate) fn build(what: &str, details: Value) -> Row {
                 ..row
             }
         }
+        "move-ending" => {
+            let mut stored = queue(name, json!({"state": "Closed", "parent": details[1]}), "Closed");
+            stored["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            let mut object = stored.clone();
+            object["spec"]["parent"] = details[2].clone();
+            Row {
+                object: Some(object),
+                world: World::usual().with(QUEUES, stored.clone()),
+                old: Some(stored),
+                ..row
+            }
+        }
         other => panic!("unknown: {other}"),
     }
 }
