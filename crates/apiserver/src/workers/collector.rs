@@ -158,9 +158,9 @@ impl Collector {
     /// Takes an object out of the index; owners that waited for it, and for nothing else, may go now.
     fn forget(&mut self, key: &Key) {
         let owners = self.index().lock().forget(key);
-        for owner in owners {
+        for owner in owners.iter() {
             if !self.index().lock().is_blocked(&owner.uid) {
-                self.touched.extend(self.court.owner_key(key, &owner));
+                self.touched.extend(self.court.owner_key(key, owner));
             }
         }
     }

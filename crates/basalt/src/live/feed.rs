@@ -35,40 +35,66 @@ pub enum FeedEvent<K> {
     Synced,
 }
 
+/// The objects that were handed out: of a hundred thousand pods only what tells them apart, in one text each.
+#[derive(Default)]
+struct Known(BTreeMap<Box<str>, Box<str>>);
+
+impl Known {
+    /// No namespace has a slash, so the first one ends it.
+    fn text(key: &ObjectKey) -> Box<str> {
+        format!("{}/{}", key.namespace, key.name).into()
+    }
+
+    fn note<K: Resource>(&mut self, object: &K) {
+        let uid = object.uid().unwrap_or_default();
+        self.0.insert(Self::text(&ObjectKey::of(object)), uid.into());
+    }
+
+    fn uid(&self, key: &ObjectKey) -> Option<&str> {
+        self.0.get(&Self::text(key)).map(AsRef::as_ref)
+    }
+
+    fn remove(&mut self, key: &ObjectKey) {
+        self.0.remove(&Self::text(key));
+    }
+
+    /// The objects, and incarnations, that are not in `now`.
+    fn without(self, now: &Self) -> impl Iterator<Item = (ObjectKey, String)> {
+        let gone = self.0.into_iter().filter(|(key, uid)| now.0.get(key) != Some(uid));
+        gone.filter_map(|(key, uid)| {
+            let (namespace, name) = key.split_once('/')?;
+            let key = ObjectKey {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            };
+            Some((key, uid.into()))
+        })
+    }
+}
+
 /// Turns watcher events into [`FeedEvent`]s.
+#[derive(Default)]
 struct Tracker {
-    known: BTreeMap<ObjectKey, String>,
-    listing: Option<BTreeMap<ObjectKey, String>>,
+    known: Known,
+    listing: Option<Known>,
 }
 
 impl Tracker {
-    fn new() -> Self {
-        Self {
-            known: BTreeMap::new(),
-            listing: None,
-        }
-    }
-
-    fn note<K: Resource>(event: &K, into: &mut BTreeMap<ObjectKey, String>) {
-        into.insert(ObjectKey::of(event), event.uid().unwrap_or_default());
-    }
-
     fn translate<K: Resource<DynamicType = ()>>(&mut self, event: Event<Lenient<K>>) -> Vec<FeedEvent<K>> {
         match event {
             Event::Init => {
-                self.listing = Some(BTreeMap::new());
+                self.listing = Some(Known::default());
                 Vec::new()
             }
             Event::InitApply(object) => {
-                Self::note(&object, self.listing.get_or_insert_with(BTreeMap::new));
+                self.listing.get_or_insert_default().note(&object);
                 self.report(object)
             }
             Event::InitDone => {
                 let listed = self.listing.take().unwrap_or_default();
                 let gone = std::mem::replace(&mut self.known, listed);
                 let mut out: Vec<FeedEvent<K>> = gone
-                    .into_iter()
-                    .filter(|(key, uid)| self.known.get(key) != Some(uid))
+                    .without(&self.known)
                     .map(|(key, uid)| FeedEvent::Delete { key, uid })
                     .collect();
                 out.push(FeedEvent::Synced);
@@ -77,7 +103,7 @@ impl Tracker {
             Event::Apply(object) => {
                 let reports = self.report(object);
                 if let Some(FeedEvent::Upsert(object)) = reports.last() {
-                    Self::note(&**object, &mut self.known);
+                    self.known.note(&**object);
                 }
                 reports
             }
@@ -106,7 +132,7 @@ impl Tracker {
             }
         };
         let uid = object.uid().unwrap_or_default();
-        let replaced = self.known.get(&key).filter(|known| **known != uid).cloned();
+        let replaced = self.known.uid(&key).filter(|known| *known != uid).map(str::to_owned);
         if replaced.is_some() {
             self.known.remove(&key);
         }
@@ -127,7 +153,7 @@ pub(super) async fn run<K, M>(
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
     M: Send + 'static,
 {
-    let (mut tracker, mut failing) = (Tracker::new(), false);
+    let (mut tracker, mut failing) = (Tracker::default(), false);
     let api: Api<Lenient<K>> = Api::all(client);
     let mut stream = watcher::watcher(api, watcher::Config::default())
         .default_backoff()
@@ -205,7 +231,7 @@ mod tests {
 
     /// `script`: `init`, `done`, `i name uid` (listed), `a name uid` (applied), `d name uid` (deleted).
     fn check(script: &[&str], expected: &[&str]) {
-        let mut tracker = Tracker::new();
+        let mut tracker = Tracker::default();
         let mut seen = Vec::new();
         for line in script {
             let words: Vec<&str> = line.split(' ').collect();

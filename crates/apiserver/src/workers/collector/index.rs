@@ -1,6 +1,7 @@
 //! Who owns what, as far as objects with owners go.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use crate::face::Owner;
 use crate::store::Key;
@@ -10,12 +11,14 @@ use crate::store::Key;
 struct Owned {
     keys: BTreeMap<Key, bool>,
     blocking: usize,
+    /// The owners of the dependent that came last: the next one has the same, as a rule, and shares them.
+    example: Arc<[Owner]>,
 }
 
 /// The owners of every object that has some, and the other way round by the owner's uid.
 #[derive(Default)]
 pub(super) struct Index {
-    owners: HashMap<Key, Vec<Owner>>,
+    owners: HashMap<Key, Arc<[Owner]>>,
     dependents: HashMap<String, Owned>,
     /// Uids of objects that are being deleted, and of which all dependents from before that are known.
     settled: HashSet<String>,
@@ -24,25 +27,36 @@ pub(super) struct Index {
 impl Index {
     /// Whether the object is known with just these owners.
     pub(super) fn knows(&self, key: &Key, owners: &[Owner]) -> bool {
-        self.owners.get(key).map(Vec::as_slice).unwrap_or_default() == owners
+        self.owners.get(key).map(AsRef::as_ref).unwrap_or_default() == owners
     }
 
     /// Takes in an object that is not known.
     pub(super) fn learn(&mut self, key: &Key, owners: Vec<Owner>) {
-        for owner in &owners {
+        let owners = self.shared(owners);
+        for owner in owners.iter() {
             let owned = self.dependents.entry(owner.uid.clone()).or_default();
             let blocks = owner.block_owner_deletion == Some(true);
             let before = owned.keys.get(key).copied().unwrap_or_default();
             owned.keys.insert(key.clone(), before || blocks);
             owned.blocking += usize::from(blocks && !before);
+            owned.example = Arc::clone(&owners);
         }
         self.owners.insert(key.clone(), owners);
     }
 
+    /// The pods of one job have the same owners: a hundred thousand copies of them add up.
+    fn shared(&self, owners: Vec<Owner>) -> Arc<[Owner]> {
+        let sibling = owners.first().and_then(|owner| self.dependents.get(&owner.uid));
+        match sibling.map(|owned| &owned.example) {
+            Some(example) if **example == *owners => Arc::clone(example),
+            _ => owners.into(),
+        }
+    }
+
     /// Drops an object, and says who owned it.
-    pub(super) fn forget(&mut self, key: &Key) -> Vec<Owner> {
+    pub(super) fn forget(&mut self, key: &Key) -> Arc<[Owner]> {
         let owners = self.owners.remove(key).unwrap_or_default();
-        for owner in &owners {
+        for owner in owners.iter() {
             let Some(owned) = self.dependents.get_mut(&owner.uid) else {
                 continue;
             };
