@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 
 use anyhow::Context;
 use basalt_api::names;
-use tokio::net::TcpListener;
 
 use crate::connection::ConnectionFlags;
 use crate::live::controllers::{self, Numbers};
@@ -45,12 +44,7 @@ pub fn main(arguments: ControllersArguments) -> anyhow::Result<()> {
         if schedulers.is_empty() {
             schedulers = [names::SCHEDULER_NAME, "basalt"].map(str::to_owned).into();
         }
-        let listener = TcpListener::bind(arguments.metrics_listen).await.with_context(|| {
-            format!(
-                "listening on {}: take another address with --metrics-listen ADDR:PORT",
-                arguments.metrics_listen
-            )
-        })?;
+        let listener = process::listen(arguments.metrics_listen, "--metrics-listen").await?;
         println!(
             "basalt controllers: health and metrics at http://{}",
             listener.local_addr()?

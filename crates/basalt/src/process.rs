@@ -1,6 +1,9 @@
 //! What our long-running commands share: a runtime, and the signals that end them.
 
+use std::net::SocketAddr;
+
 use anyhow::Context;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The wish that the process ends.
@@ -36,4 +39,11 @@ where
         };
         program(stop).await
     })
+}
+
+/// Listens where `flag` says.
+pub async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address)
+        .await
+        .with_context(|| format!("listening on {address}: take another address with {flag} ADDR:PORT"))
 }

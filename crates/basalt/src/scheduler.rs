@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use anyhow::Context;
 use basalt_engine::Conf;
-use tokio::net::TcpListener;
 
 use crate::connection::ConnectionFlags;
 use crate::live::scheduler::{Scheduler, SchedulerOptions};
@@ -76,12 +75,7 @@ fn volcanos_default() -> Conf {
 pub fn main(arguments: SchedulerArguments) -> anyhow::Result<()> {
     process::run(|mut stop| async move {
         let scheduler = Scheduler::new(arguments.connection.client().await?, arguments.options())?;
-        let listener = TcpListener::bind(arguments.metrics_listen).await.with_context(|| {
-            format!(
-                "listening on {}: take another address with --metrics-listen ADDR:PORT",
-                arguments.metrics_listen
-            )
-        })?;
+        let listener = process::listen(arguments.metrics_listen, "--metrics-listen").await?;
         println!(
             "basalt scheduler: health and metrics at http://{}",
             listener.local_addr()?

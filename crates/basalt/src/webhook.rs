@@ -6,11 +6,11 @@ mod watches;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context;
 use basalt_admission::Settings;
 use basalt_apiserver::face::{TlsOptions, serve_router};
-use tokio::net::TcpListener;
 
 use crate::connection::ConnectionFlags;
 use crate::process;
@@ -66,32 +66,38 @@ impl WebhookArguments {
         }
     }
 
-    fn tls(&self) -> anyhow::Result<TlsOptions> {
-        let config = match (&self.tls_cert, &self.tls_key, &self.cert_dir) {
-            (Some(certificate), Some(key), _) => tls::given(certificate, key)?,
-            (_, _, Some(folder)) => tls::own(folder, &self.host)?,
+    /// What to serve with; and the certificate that others renew, if it is one of those.
+    fn tls(&self) -> anyhow::Result<(TlsOptions, Option<Arc<tls::Given>>)> {
+        match (&self.tls_cert, &self.tls_key, &self.cert_dir) {
+            (Some(certificate), Some(key), _) => {
+                let given = tls::Given::read(certificate, key)?;
+                Ok((TlsOptions::new(given.config()?), Some(given)))
+            }
+            (_, _, Some(folder)) => Ok((TlsOptions::new(tls::own(folder, &self.host)?), None)),
             _ => anyhow::bail!("give --tls-cert and --tls-key, or --cert-dir"),
-        };
-        Ok(TlsOptions::new(config))
+        }
     }
 }
 
 /// Serves until it is told to stop.
 pub fn main(arguments: WebhookArguments) -> anyhow::Result<()> {
     process::run(|mut stop| async move {
-        let tls = arguments.tls()?;
+        let (tls, given) = arguments.tls()?;
         let webhook = Webhook::new(arguments.connection.client().await?, arguments.settings());
-        let listener = TcpListener::bind(arguments.listen).await.with_context(|| {
-            format!(
-                "listening on {}: take another address with --listen ADDR:PORT",
-                arguments.listen
-            )
-        })?;
+        let listener = process::listen(arguments.listen, "--listen").await?;
         println!("basalt webhook: serving at https://{}", listener.local_addr()?);
         let serving = serve_router(listener, webhook.router(), tls, stop.wished());
         tokio::select! {
             ended = serving => ended.context("serving admission"),
+            () = renewal(given) => anyhow::bail!("looking after the certificate ended"),
             () = webhook.clone().watch() => anyhow::bail!("the watches ended"),
         }
     })
+}
+
+async fn renewal(given: Option<Arc<tls::Given>>) {
+    match given {
+        Some(given) => given.renew().await,
+        None => std::future::pending().await,
+    }
 }

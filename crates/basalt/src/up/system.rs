@@ -164,18 +164,19 @@ impl System {
     ) -> anyhow::Result<()> {
         let client = |part: &str| self.server.client(&format!("basalt:{part}"));
         let (controlling, faking) = (client("controllers"), client("node"));
+        let numbers = controllers::Numbers::default();
         if self.options.scheduler {
             let scheduler = Scheduler::new(client("scheduler"), options)?;
-            let face = scheduler.face();
+            let (face, numbers) = (scheduler.face(), numbers.clone());
             self.server.set_metrics(CONTENT_TYPE, move || {
-                let face = face.clone();
-                async move { face.metrics().await }.boxed()
+                let (face, numbers) = (face.clone(), numbers.clone());
+                async move { one_page(&face.metrics().await, &numbers.encode()) }.boxed()
             });
             self.vital(report, "scheduler", scheduler.run());
         }
         if self.options.controllers {
             self.vital(report, "controllers", async move {
-                controllers::run(controlling, schedulers, controllers::Numbers::default())
+                controllers::run(controlling, schedulers, numbers)
                     .await
                     .map_err(Into::into)
             });
@@ -306,4 +307,10 @@ async fn standard_queues(server: &Server) -> anyhow::Result<()> {
         (_, None) => Ok(()),
         (_, Some(error)) => Err(anyhow::Error::new(error).context("creating the standard queues")),
     }
+}
+
+/// Two pages of metrics as one: only the last line of all says that this is the end.
+fn one_page(first: &str, second: &str) -> String {
+    let first = first.strip_suffix("# EOF\n").unwrap_or(first);
+    format!("{first}{second}")
 }

@@ -199,9 +199,11 @@ fn metrics_have_volcanos_names() {
         "volcano_job_share{job_ns=\"default\",job_id=\"good-",
         "volcano_unschedule_task_count{job_id=\"default/nowhere-",
         "basalt_ready 1",
+        "basalt_controllers_ready 1",
     ] {
         assert!(text.contains(name), "{name} is missing in\n{text}");
     }
+    assert_eq!(text.matches("# EOF").count(), 1, "one page has one end");
     let url = server.kubectl(&["config", "view", "-o", "jsonpath={.clusters[0].cluster.server}"]);
     let refused = server.kubectl_raw(&["--server", &url, "--token", "wrong", "get", "--raw", "/metrics"]);
     assert!(!refused.status.success(), "metrics are for those who may use the API");

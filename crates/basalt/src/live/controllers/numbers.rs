@@ -65,7 +65,8 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    fn encode(&self) -> String {
+    /// All numbers as text.
+    pub fn encode(&self) -> String {
         let mut text = String::new();
         // Writing into text cannot fail.
         let _ = encode(&mut text, &self.registry);
