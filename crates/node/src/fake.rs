@@ -7,7 +7,8 @@
 //!   this process changes nothing. Then the pod is Succeeded, or Failed with an exit code other than 0. Under
 //!   `restartPolicy: Always` its containers are started again instead, at most every 10 s, and `restartCount` grows.
 //!   `OnFailure` ends like `Never`: a fake container would fail again in the same way.
-//! - `basalt.sh/exit-code: "1"` – the exit code of all its containers at the end of the run time.
+//! - `basalt.sh/exit-code: "1"` – the exit code of all its containers at the end of the run time; `"1,0"`: 1 before its
+//!   Job was restarted, 0 after.
 //! - `basalt.sh/stop-time: 5s` – how long it takes to end after it was deleted. Otherwise that is at once, whatever its grace
 //!   period; the grace period is not consulted either way.
 //!

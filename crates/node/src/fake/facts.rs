@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use basalt_api::duration::Duration;
-use basalt_api::names::{EXIT_CODE, RUN_TIME, STOP_TIME};
+use basalt_api::names::{EXIT_CODE, JOB_RETRY_COUNT, RUN_TIME, STOP_TIME};
 
 use super::kubelet::Millis;
 
@@ -61,9 +61,9 @@ impl Shape {
         let mut warnings = Vec::new();
         let run_time = read(annotations, RUN_TIME, &mut warnings, time);
         let stop_time = read(annotations, STOP_TIME, &mut warnings, time);
-        let exit_code = read(annotations, EXIT_CODE, &mut warnings, |v| {
-            v.parse::<u8>()
-                .map_err(|_| format!("{v:?} is not an exit code: it must be a whole number from 0 to 255"))
+        let attempt = annotations.get(JOB_RETRY_COUNT).and_then(|count| count.parse().ok());
+        let exit_code = read(annotations, EXIT_CODE, &mut warnings, |codes| {
+            exit_code(codes, attempt.unwrap_or(0))
         });
         Self {
             containers,
@@ -91,6 +91,18 @@ fn read<T>(
             None
         }
     }
+}
+
+/// The exit code of an attempt: one for all, or one for each, of which the last one stays.
+fn exit_code(codes: &str, attempt: usize) -> Result<u8, String> {
+    let code = codes
+        .split(',')
+        .take(attempt.saturating_add(1))
+        .last()
+        .unwrap_or(codes)
+        .trim();
+    code.parse()
+        .map_err(|_| format!("{code:?} is not an exit code: it must be a whole number from 0 to 255"))
 }
 
 /// A length of time in milliseconds, rounded up so that a short one never becomes none.
@@ -199,6 +211,10 @@ mod tests {
         );
         check(&[(EXIT_CODE, "-1")], (None, 0, 0, 1));
         check(&[(EXIT_CODE, ""), (RUN_TIME, "0s")], (Some(0), 0, 0, 1));
+        for (count, code) in [("0", 7), ("1", 3), ("2", 0), ("9", 0), ("x", 7)] {
+            check(&[(EXIT_CODE, "7, 3,0"), (JOB_RETRY_COUNT, count)], (None, code, 0, 0));
+        }
+        check(&[(EXIT_CODE, "7,,0"), (JOB_RETRY_COUNT, "1")], (None, 0, 0, 1));
     }
 
     #[test]
