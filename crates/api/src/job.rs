@@ -1,5 +1,7 @@
 //! Job: tasks of pods that run as one, with a lifecycle.
 
+pub mod plugins;
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaimSpec, PodTemplateSpec};

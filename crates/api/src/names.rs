@@ -126,6 +126,9 @@ pub const CREATED_BY_JOB_TEMPLATE: &str = "volcano.sh/createdByJobTemplate";
 /// Job annotation: time that its CronJob meant.
 pub const CRONJOB_SCHEDULED_TIMESTAMP: &str = "volcano.sh/cronjob-scheduled-timestamp";
 
+/// Annotation of what a job plugin made: which content it has. Another content has another mark.
+pub const CONTENT: &str = "basalt.sh/content";
+
 /// Node label: a node that runs nothing and is served by the fake kubelet.
 pub const FAKE_NODE: &str = "basalt.sh/fake";
 /// Pod annotation on fake nodes: how long it runs.
