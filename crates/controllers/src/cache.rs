@@ -5,10 +5,11 @@
 //! What only an answer has told of is marked: if a whole report of the watch does not name it, it is gone.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use kube::{Resource, ResourceExt};
 
-use crate::key::ObjectKey;
+use crate::key::{ObjectKey, Uid};
 
 /// Tombstones kept at most; beyond it the oldest half goes (by then every answer in flight has long arrived).
 const TOMBSTONES_MAX: usize = 20_000;
@@ -22,17 +23,47 @@ pub enum Origin {
     Answer,
 }
 
+/// What a cache keeps of an object.
+pub trait Entry {
+    /// Which object.
+    fn key(&self) -> Arc<ObjectKey>;
+    /// Which incarnation.
+    fn uid(&self) -> Uid;
+    /// Its revision as a number; servers that use other forms make every report count as newer.
+    fn revision(&self) -> Option<u64>;
+    /// Whether its deletion has begun.
+    fn is_ending(&self) -> bool;
+}
+
+impl<K: Resource> Entry for K {
+    fn key(&self) -> Arc<ObjectKey> {
+        Arc::new(ObjectKey::of(self))
+    }
+
+    fn uid(&self) -> Uid {
+        Uid::from(self.meta().uid.as_deref().unwrap_or_default())
+    }
+
+    fn revision(&self) -> Option<u64> {
+        self.resource_version()?.parse().ok()
+    }
+
+    fn is_ending(&self) -> bool {
+        self.meta().deletion_timestamp.is_some()
+    }
+}
+
 /// Objects of one kind by key.
 #[derive(Debug)]
 pub struct Cache<K> {
     /// Boxed, for a half-full node of the tree would waste much with large objects.
-    objects: BTreeMap<ObjectKey, Box<K>>,
+    objects: BTreeMap<Arc<ObjectKey>, Box<K>>,
     /// Objects that the watch has never shown, with their uid.
-    unseen: BTreeMap<ObjectKey, String>,
+    unseen: BTreeMap<Arc<ObjectKey>, Uid>,
     /// Objects whose deletion the watch has shown, with their uid.
-    ending: BTreeMap<ObjectKey, String>,
+    ending: BTreeMap<Arc<ObjectKey>, Uid>,
     /// uid of a deleted incarnation → order of its deletion.
-    buried: BTreeMap<String, u64>,
+    buried: BTreeMap<Uid, u64>,
     burials: u64,
 }
 
@@ -48,41 +79,30 @@ impl<K> Default for Cache<K> {
     }
 }
 
-/// The revision of an object as a number; servers that use other forms make every report count as newer.
-fn revision(object: &impl ResourceExt) -> Option<u64> {
-    object.resource_version()?.parse().ok()
-}
-
-impl<K: Resource> Cache<K> {
+impl<K: Entry> Cache<K> {
     /// Takes in `object` unless something newer is known; says whether it did.
     pub fn upsert(&mut self, object: K, origin: Origin) -> bool {
-        let uid = object.uid().unwrap_or_default();
+        let (key, uid) = (object.key(), object.uid());
         if self.buried.contains_key(&uid) {
             return false;
         }
-        let key = ObjectKey::of(&object);
         if origin == Origin::Watch {
             self.unseen.remove(&key);
-            if object.meta().deletion_timestamp.is_some() {
-                self.ending.insert(key.clone(), uid.clone());
+            if object.is_ending() {
+                self.ending.insert(Arc::clone(&key), uid.clone());
             }
         }
-        let outdated = self
-            .objects
-            .get(&key)
-            .is_some_and(|known| match (revision(&**known), revision(&object)) {
-                (Some(known), Some(new)) => new <= known,
-                _ => false,
-            });
+        let known = self.objects.get(&key);
+        let outdated = known.is_some_and(|known| match (known.revision(), object.revision()) {
+            (Some(known), Some(new)) => new <= known,
+            _ => false,
+        });
         if outdated {
             return false;
         }
-        let same = self
-            .objects
-            .get(&key)
-            .is_some_and(|known| known.uid().unwrap_or_default() == uid);
+        let same = known.is_some_and(|known| known.uid() == uid);
         if origin == Origin::Answer && !same {
-            self.unseen.insert(key.clone(), uid);
+            self.unseen.insert(Arc::clone(&key), uid);
         }
         self.objects.insert(key, Box::new(object));
         true
@@ -90,17 +110,13 @@ impl<K: Resource> Cache<K> {
 
     /// The objects that the watch has never shown, with their uids. Asked right after a whole report of the watch, these
     /// came and went unseen, or are so new that the watch is still to show them: both ways they may be forgotten.
-    pub fn take_unseen(&mut self) -> Vec<(ObjectKey, String)> {
+    pub fn take_unseen(&mut self) -> Vec<(Arc<ObjectKey>, Uid)> {
         std::mem::take(&mut self.unseen).into_iter().collect()
     }
 
     /// Forgets incarnation `uid` of `key`; returns what was known of it.
-    pub fn forget(&mut self, key: &ObjectKey, uid: &str) -> Option<K> {
-        if self
-            .objects
-            .get(key)
-            .is_some_and(|known| known.uid().as_deref().unwrap_or_default() == uid)
-        {
+    pub fn forget(&mut self, key: &ObjectKey, uid: &Uid) -> Option<K> {
+        if self.objects.get(key).is_some_and(|known| known.uid() == *uid) {
             self.unseen.remove(key);
             self.ending.remove(key);
             return self.objects.remove(key).map(|object| *object);
@@ -109,9 +125,9 @@ impl<K: Resource> Cache<K> {
     }
 
     /// Incarnation `uid` is gone for good: late reports of it do not count.
-    pub fn bury(&mut self, uid: &str) {
+    pub fn bury(&mut self, uid: &Uid) {
         self.burials += 1;
-        self.buried.insert(uid.to_owned(), self.burials);
+        self.buried.insert(uid.clone(), self.burials);
         if self.buried.len() > TOMBSTONES_MAX {
             let keep_after = self.burials.saturating_sub(TOMBSTONES_MAX as u64 / 2);
             self.buried.retain(|_, order| *order > keep_after);
@@ -126,18 +142,23 @@ impl<K: Resource> Cache<K> {
     /// Whether the watch has shown that the object is being deleted: all that was written to this kind before that is
     /// known then. An answer may tell of the deletion long before the watch does.
     pub fn is_ending(&self, key: &ObjectKey) -> bool {
-        let known = self.objects.get(key).and_then(|object| object.meta().uid.as_ref());
-        known.is_some() && known == self.ending.get(key)
+        let known = self.objects.get(key).map(|object| object.uid());
+        known.is_some() && known.as_ref() == self.ending.get(key)
     }
 
     /// All objects in key order.
     pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &K)> {
-        self.objects.iter().map(|(key, object)| (key, &**object))
+        self.objects.iter().map(|(key, object)| (&**key, &**object))
     }
 
     /// All keys in order.
     pub fn keys(&self) -> impl Iterator<Item = &ObjectKey> {
-        self.objects.keys()
+        self.objects.keys().map(|key| &**key)
+    }
+
+    /// The key under which an object of that name is known, to share it.
+    pub fn shared_key(&self, key: &ObjectKey) -> Option<Arc<ObjectKey>> {
+        self.objects.get_key_value(key).map(|(key, _)| Arc::clone(key))
     }
 }
 
@@ -172,8 +193,8 @@ mod tests {
                     cache.forget(&key, &uid);
                 }
             } else if let Some(uid) = word.strip_prefix('-') {
-                cache.bury(uid);
-                cache.forget(&key, uid);
+                cache.bury(&Uid::from(uid));
+                cache.forget(&key, &Uid::from(uid));
             } else {
                 panic!("unknown word {word}");
             }
@@ -181,7 +202,7 @@ mod tests {
         let known = cache.get(&key).map(|o: &ConfigMap| {
             format!(
                 "{}@{}",
-                o.uid().unwrap_or_default(),
+                ResourceExt::uid(o).unwrap_or_default(),
                 o.resource_version().unwrap_or_default()
             )
         });
@@ -227,7 +248,7 @@ mod tests {
         assert!(!cache.is_ending(&key), "that was another incarnation");
         cache.upsert(deleted("v", "10"), Origin::Watch);
         assert!(cache.is_ending(&key));
-        cache.forget(&key, "v");
+        cache.forget(&key, &Uid::from("v"));
         assert!(!cache.is_ending(&key) && cache.ending.is_empty());
     }
 
@@ -235,7 +256,7 @@ mod tests {
     fn tombstones_are_bounded() {
         let mut cache: Cache<ConfigMap> = Cache::default();
         for i in 0..3 * TOMBSTONES_MAX {
-            cache.bury(&i.to_string());
+            cache.bury(&Uid::from(i.to_string().as_str()));
         }
         assert!(cache.buried.len() <= TOMBSTONES_MAX);
     }

@@ -15,12 +15,12 @@ use std::collections::BTreeMap;
 
 use basalt_api::job::JobPhase;
 use basalt_api::podgroup::PodGroupPhase;
-use basalt_api::slim::Pod;
 use basalt_api::{Job, PodGroup};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::change::{Change, EventType, Outcome};
 use crate::object;
+use crate::pod::PodRecord;
 use census::Census;
 
 /// What one Job's controller looks at.
@@ -32,7 +32,7 @@ pub struct JobView<'a> {
     pub pod_group: Option<&'a PodGroup>,
     /// The pods that the Job controls, by uid. Other pods that hold one of its names (of an earlier Job
     /// of that name, say) may be among them: then nothing is tried until they are gone.
-    pub pods: Vec<&'a Pod>,
+    pub pods: Vec<&'a PodRecord>,
     /// Values of the PriorityClasses.
     pub priorities: &'a BTreeMap<String, i32>,
 }
@@ -96,7 +96,7 @@ fn keep_pods(view: &JobView<'_>, census: &Census<'_>, now: Timestamp, outcome: &
     }
     outcome
         .changes
-        .extend(census.surplus.iter().filter_map(|pod| object::delete(*pod)));
+        .extend(census.surplus.iter().filter_map(|pod| pod.delete()));
 }
 
 /// Tells people that pods of others stand in the way.
@@ -125,10 +125,8 @@ fn is_let_in(group: &PodGroup) -> bool {
 /// Removes the pods that still live, keeps those that ended, and lets go of the group after them,
 /// so that what they hold is accounted for until it is free.
 fn stop(view: &JobView<'_>, census: &Census<'_>, outcome: &mut Outcome) {
-    let living: Vec<&Pod> = census.own().filter(|pod| !pod.is_finished()).collect();
-    outcome
-        .changes
-        .extend(living.iter().filter_map(|pod| object::delete(*pod)));
+    let living: Vec<&PodRecord> = census.own().filter(|pod| !pod.is_finished()).collect();
+    outcome.changes.extend(living.iter().filter_map(|pod| pod.delete()));
     if living.is_empty() {
         outcome.changes.extend(view.pod_group.and_then(object::delete));
     }

@@ -14,8 +14,10 @@ pub mod cache;
 pub mod change;
 pub mod job;
 pub mod key;
+pub mod pod;
 pub mod podgroup;
 pub mod queue;
+pub mod words;
 pub mod world;
 
 mod object;

@@ -37,6 +37,11 @@ pub(crate) fn controller(meta: &ObjectMeta) -> Option<&OwnerReference> {
         .find(|owner| owner.controller == Some(true))
 }
 
+/// Whether an owner is of kind `K`.
+pub(crate) fn is_a<K: Resource<DynamicType = ()>>(owner: &OwnerReference) -> bool {
+    owner.kind == K::kind(&()) && owner.api_version == K::api_version(&())
+}
+
 /// The reference by which `owner` controls an object: the garbage collector removes the one after the other.
 pub(crate) fn owned_by<K: Resource<DynamicType = ()>>(owner: &K) -> Option<Vec<OwnerReference>> {
     let mut reference = owner.controller_owner_ref(&())?;

@@ -11,8 +11,8 @@ mod tallies;
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use basalt_api::slim::Pod;
 use basalt_api::{Command, Job, PodGroup, Queue, names};
 use jiff::{SignedDuration, Timestamp};
 
@@ -20,8 +20,10 @@ use crate::cache::Cache;
 use crate::change::Outcome;
 use crate::job::{self, JobView};
 use crate::key::ObjectKey;
+use crate::pod::PodRecord;
 use crate::podgroup::{self, PodView};
 use crate::queue::{self, commands};
+use crate::words::Words;
 use index::Index;
 use nodes::Nodes;
 use tallies::Tallies;
@@ -49,7 +51,9 @@ pub enum Work {
 #[derive(Debug, Default)]
 pub struct World {
     jobs: Cache<Job>,
-    pods: Cache<Pod>,
+    pods: Cache<PodRecord>,
+    /// What records of pods share.
+    words: Words,
     groups: Cache<PodGroup>,
     queues: Cache<Queue>,
     commands: Cache<Command>,
@@ -57,8 +61,8 @@ pub struct World {
     priorities: BTreeMap<String, i32>,
     /// Schedulers whose pods get a PodGroup.
     schedulers: BTreeSet<String>,
-    pods_of_owner: Index,
-    pods_of_group: Index,
+    pods_of_owner: Index<Arc<ObjectKey>>,
+    pods_of_group: Index<Arc<ObjectKey>>,
     /// By group: how many of its pods have not ended.
     living_of_group: BTreeMap<String, usize>,
     jobs_of_queue: Index,
@@ -130,7 +134,7 @@ impl World {
 
     /// What the podgroup controller looks at.
     pub fn pod_view(&self, key: &ObjectKey) -> Option<PodView<'_>> {
-        let pod = self.pods.get(key)?;
+        let pod = self.pods.get(key)?.plain.as_deref()?;
         let name = podgroup::group_name(pod)?;
         let group = ObjectKey {
             namespace: key.namespace.clone(),

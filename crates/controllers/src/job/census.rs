@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use basalt_api::Job;
 use basalt_api::job::{Iteration, TaskSpec};
 use basalt_api::names;
-use basalt_api::slim::{Pod, PodPhase};
+use basalt_api::slim::PodPhase;
 
-use crate::object;
+use crate::pod::PodRecord;
 
 /// Pods by what they do. A pod that is being deleted is terminating, whatever its phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,9 +21,9 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    fn count(&mut self, pod: &Pod) {
-        let counter = match pod.phase() {
-            _ if pod.is_deleting() => &mut self.terminating,
+    fn count(&mut self, pod: &PodRecord) {
+        let counter = match pod.phase {
+            _ if pod.deleting => &mut self.terminating,
             PodPhase::Pending => &mut self.pending,
             PodPhase::Running => &mut self.running,
             PodPhase::Succeeded => &mut self.succeeded,
@@ -52,7 +52,7 @@ impl Tally {
 /// The wanted pods of one task that exist.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TaskCensus<'a> {
-    pub(crate) present: BTreeMap<u32, &'a Pod>,
+    pub(crate) present: BTreeMap<u32, &'a PodRecord>,
     pub(crate) tally: Tally,
     /// Succeeded, or running with all containers ready.
     pub(crate) ready: i32,
@@ -66,14 +66,14 @@ pub(crate) struct Census<'a> {
     /// Sum over the wanted pods; terminating includes the unwanted ones.
     pub(crate) tally: Tally,
     /// Own pods that nobody wants: index beyond replicas, highest first, or a task that is gone.
-    pub(crate) surplus: Vec<&'a Pod>,
+    pub(crate) surplus: Vec<&'a PodRecord>,
     /// Pods of others, by name.
-    held: BTreeMap<&'a str, &'a Pod>,
+    held: BTreeMap<&'a str, &'a PodRecord>,
 }
 
 impl<'a> Census<'a> {
     /// Counts. The place of a pod is in its name, which nobody can change.
-    pub(crate) fn of(job: &Job, uid: &str, pods: &[&'a Pod]) -> Self {
+    pub(crate) fn of(job: &Job, uid: &str, pods: &[&'a PodRecord]) -> Self {
         let name = job.metadata.name.as_deref().unwrap_or_default();
         let mut places = BTreeMap::new();
         for (place, task) in job.spec.tasks.iter().enumerate() {
@@ -85,8 +85,8 @@ impl<'a> Census<'a> {
         };
         let mut surplus = BTreeMap::new();
         for pod in pods {
-            let pod_name = pod.metadata.name.as_deref().unwrap_or_default();
-            if object::controller(&pod.metadata).is_none_or(|owner| owner.uid != uid) {
+            let pod_name = pod.key.name.as_str();
+            if pod.owner.as_deref() != Some(uid) {
                 census.held.insert(pod_name, pod);
                 continue;
             }
@@ -97,7 +97,7 @@ impl<'a> Census<'a> {
                 Some((place, replicas)) if index < *replicas => census.count(*place, index, pod),
                 found => {
                     let place = found.map_or(usize::MAX, |(place, _)| *place);
-                    census.tally.terminating += i32::from(pod.is_deleting());
+                    census.tally.terminating += i32::from(pod.deleting);
                     surplus.insert((place, std::cmp::Reverse(index), pod_name), *pod);
                 }
             }
@@ -106,17 +106,17 @@ impl<'a> Census<'a> {
         census
     }
 
-    fn count(&mut self, place: usize, index: u32, pod: &'a Pod) {
+    fn count(&mut self, place: usize, index: u32, pod: &'a PodRecord) {
         self.tally.count(pod);
         if let Some(task) = self.tasks.get_mut(place) {
             task.tally.count(pod);
-            task.ready += i32::from(is_ready(pod));
+            task.ready += i32::from(pod.ready);
             task.present.insert(index, pod);
         }
     }
 
     /// All own pods, wanted or not.
-    pub(crate) fn own(&self) -> impl Iterator<Item = &'a Pod> {
+    pub(crate) fn own(&self) -> impl Iterator<Item = &'a PodRecord> {
         self.tasks
             .iter()
             .flat_map(|task| task.present.values().copied())
@@ -132,7 +132,7 @@ impl<'a> Census<'a> {
                 tasks.any(|task| task.name == task_name && index < wanted(task))
             })
         };
-        let held = self.held.iter().filter(|(_, pod)| !pod.is_deleting());
+        let held = self.held.iter().filter(|(_, pod)| !pod.deleting);
         held.map(|(pod_name, _)| *pod_name)
             .filter(|pod_name| is_wanted(pod_name))
             .collect()
@@ -197,16 +197,6 @@ fn split<'a>(job: &str, pod: &'a str) -> Option<(&'a str, u32)> {
     let (task, digits) = pod.strip_prefix(job)?.strip_prefix('-')?.rsplit_once('-')?;
     let index: u32 = digits.parse().ok()?;
     (index.to_string() == digits).then_some((task, index))
-}
-
-fn is_ready(pod: &Pod) -> bool {
-    let statuses = &pod.status.container_statuses;
-    match pod.phase() {
-        _ if pod.is_deleting() => false,
-        PodPhase::Succeeded => true,
-        PodPhase::Running => !statuses.is_empty() && statuses.iter().all(|status| status.ready),
-        _ => false,
-    }
 }
 
 #[cfg(test)]

@@ -5,15 +5,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::key::ObjectKey;
 
 /// Keys by what they belong to.
-#[derive(Debug, Default)]
-pub(super) struct Index(BTreeMap<String, BTreeSet<ObjectKey>>);
+#[derive(Debug)]
+pub(super) struct Index<K = ObjectKey>(BTreeMap<String, BTreeSet<K>>);
 
-impl Index {
-    pub(super) fn add(&mut self, owner: &str, key: &ObjectKey) {
-        self.0.entry(owner.to_owned()).or_default().insert(key.clone());
+impl<K> Default for Index<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K: Ord + Clone> Index<K> {
+    pub(super) fn add(&mut self, owner: &str, key: &K) {
+        match self.0.get_mut(owner) {
+            Some(keys) => drop(keys.insert(key.clone())),
+            None => drop(self.0.insert(owner.to_owned(), BTreeSet::from([key.clone()]))),
+        }
     }
 
-    pub(super) fn remove(&mut self, owner: &str, key: &ObjectKey) {
+    pub(super) fn remove(&mut self, owner: &str, key: &K) {
         if let Some(keys) = self.0.get_mut(owner) {
             keys.remove(key);
             if keys.is_empty() {
@@ -22,7 +31,7 @@ impl Index {
         }
     }
 
-    pub(super) fn of(&self, owner: &str) -> impl Iterator<Item = &ObjectKey> {
+    pub(super) fn of(&self, owner: &str) -> impl Iterator<Item = &K> {
         self.0.get(owner).into_iter().flatten()
     }
 

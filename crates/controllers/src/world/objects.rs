@@ -1,5 +1,7 @@
 //! Jobs, pods and PodGroups, and where each counts.
 
+use std::sync::Arc;
+
 use basalt_api::podgroup::PodGroupPhase;
 use basalt_api::slim::Pod;
 use basalt_api::{Job, PodGroup, names};
@@ -8,8 +10,9 @@ use kube::{Resource, ResourceExt};
 use super::tallies::Thing;
 use super::{Work, World};
 use crate::cache::Origin;
-use crate::key::ObjectKey;
-use crate::podgroup;
+use crate::key::{ObjectKey, Uid};
+use crate::object;
+use crate::pod::PodRecord;
 use crate::queue::tally::Fact;
 
 fn owner_uid(object: &impl Resource) -> Option<&str> {
@@ -23,46 +26,10 @@ fn owner_uid(object: &impl Resource) -> Option<&str> {
 fn owner_job(object: &impl Resource) -> Option<ObjectKey> {
     let owners = object.meta().owner_references.as_deref().unwrap_or_default();
     let owner = owners.iter().find(|owner| owner.controller == Some(true))?;
-    let is_job = owner.kind == Job::kind(&()) && owner.api_version == Job::api_version(&());
-    is_job.then(|| ObjectKey {
+    object::is_a::<Job>(owner).then(|| ObjectKey {
         namespace: object.namespace().unwrap_or_default(),
         name: owner.name.clone(),
     })
-}
-
-fn group_of(pod: &Pod) -> Option<ObjectKey> {
-    let name = pod.pod_group().filter(|name| !name.is_empty())?;
-    Some(ObjectKey {
-        namespace: pod.namespace().unwrap_or_default(),
-        name: name.to_owned(),
-    })
-}
-
-/// Annotations that say where a pod counts.
-const KEPT: [&str; 4] = [
-    names::GROUP_NAME,
-    names::GROUP_NAME_ALIAS,
-    names::QUEUE_NAME,
-    names::JOB_QUEUE_NAME,
-];
-
-/// A pod as the controllers keep it: with a hundred thousand of them, what nobody reads here adds up. A pod without a
-/// node may still need a PodGroup, for which more is read.
-fn lean(mut pod: Pod) -> Pod {
-    pod.status.conditions = Vec::new();
-    pod.status
-        .container_statuses
-        .retain(|container| container.state.terminated.is_some());
-    pod.status.container_statuses.shrink_to_fit();
-    if !pod.spec.node_name.is_empty() {
-        pod.metadata.labels = None;
-        pod.keep_annotations(&KEPT);
-        pod.spec = basalt_api::slim::PodSpec {
-            node_name: pod.spec.node_name,
-            ..Default::default()
-        };
-    }
-    pod
 }
 
 /// A queue by its name; none means `default`.
@@ -90,11 +57,12 @@ impl World {
 
     /// A Job is gone.
     pub fn remove_job(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
-        self.jobs.bury(uid);
-        self.forget_job(key, uid)
+        let uid = Uid::from(uid);
+        self.jobs.bury(&uid);
+        self.forget_job(key, &uid)
     }
 
-    fn forget_job(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+    fn forget_job(&mut self, key: &ObjectKey, uid: &Uid) -> Vec<Work> {
         let Some(job) = self.jobs.forget(key, uid) else {
             return Vec::new();
         };
@@ -105,23 +73,26 @@ impl World {
     /// Takes in a pod.
     pub fn upsert_pod(&mut self, pod: Pod, origin: Origin) -> Vec<Work> {
         let key = ObjectKey::of(&pod);
-        let needs_group = podgroup::concerns(&pod, &self.schedulers);
+        let key = self.pods.shared_key(&key).unwrap_or_else(|| Arc::new(key));
+        let record = PodRecord::new(Arc::clone(&key), pod, &self.schedulers, &mut self.words);
+        let needs_group = record.plain.is_some();
         let mut work = self.change_pod(&key, |world| {
-            world.pods.upsert(lean(pod), origin);
+            world.pods.upsert(record, origin);
         });
         if needs_group {
-            work.push(Work::Pod(key));
+            work.push(Work::Pod((*key).clone()));
         }
         work
     }
 
     /// A pod is gone.
     pub fn remove_pod(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
-        self.pods.bury(uid);
-        self.forget_pod(key, uid)
+        let uid = Uid::from(uid);
+        self.pods.bury(&uid);
+        self.forget_pod(key, &uid)
     }
 
-    fn forget_pod(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+    fn forget_pod(&mut self, key: &ObjectKey, uid: &Uid) -> Vec<Work> {
         self.change_pod(key, |world| {
             world.pods.forget(key, uid);
         })
@@ -143,17 +114,17 @@ impl World {
         let Some(pod) = self.pods.get(key) else {
             return Kin::default();
         };
-        let apply = |index: &mut super::Index, owner: &str| {
+        let apply = |index: &mut super::Index<Arc<ObjectKey>>, owner: &str| {
             if enter {
-                index.add(owner, key);
+                index.add(owner, &pod.key);
             } else {
-                index.remove(owner, key);
+                index.remove(owner, &pod.key);
             }
         };
-        if let Some(owner) = owner_uid(pod) {
+        if let Some(owner) = &pod.owner {
             apply(&mut self.pods_of_owner, owner);
         }
-        let group = group_of(pod);
+        let group = pod.group_key();
         if let Some(group) = &group {
             let name = group.to_string();
             apply(&mut self.pods_of_group, &name);
@@ -170,7 +141,7 @@ impl World {
             }
         }
         Kin {
-            job: owner_job(pod),
+            job: pod.job_key(),
             group,
         }
     }
@@ -204,11 +175,12 @@ impl World {
 
     /// A PodGroup is gone; a Job may have to make it anew, and so may pods.
     pub fn remove_group(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
-        self.groups.bury(uid);
-        self.forget_group(key, uid)
+        let uid = Uid::from(uid);
+        self.groups.bury(&uid);
+        self.forget_group(key, &uid)
     }
 
-    fn forget_group(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+    fn forget_group(&mut self, key: &ObjectKey, uid: &Uid) -> Vec<Work> {
         let Some(group) = self.groups.forget(key, uid) else {
             return Vec::new();
         };
@@ -224,7 +196,9 @@ impl World {
     }
 
     fn pods_in(&self, group: &ObjectKey) -> Vec<ObjectKey> {
-        self.pods_of_group.of(&group.to_string()).cloned().collect()
+        let name = group.to_string();
+        let pods = self.pods_of_group.of(&name);
+        pods.map(|key| (**key).clone()).collect()
     }
 
     /// Counts things anew; returns the queues to look at, and those above them that wait for them to be empty.
@@ -277,15 +251,11 @@ impl World {
     /// A pod counts by itself as long as no PodGroup speaks for it.
     fn pod_fact(&self, key: &ObjectKey) -> Option<(String, Fact)> {
         let pod = self.pods.get(key).filter(|pod| !pod.is_finished())?;
-        if group_of(pod).is_some_and(|group| self.groups.get(&group).is_some()) {
+        if pod.group_key().is_some_and(|group| self.groups.get(&group).is_some()) {
             return None;
         }
-        let named = [names::QUEUE_NAME, names::JOB_QUEUE_NAME];
-        let named = named
-            .iter()
-            .find_map(|key| pod.annotation(key).filter(|queue| !queue.is_empty()));
-        let ours = || podgroup::is_marked(pod) || podgroup::concerns(pod, &self.schedulers);
-        let queue = named.or_else(|| ours().then_some(names::DEFAULT_QUEUE))?;
+        let ours = pod.marked || pod.plain.is_some();
+        let queue = pod.queue.as_deref().or(ours.then_some(names::DEFAULT_QUEUE))?;
         Some((queue.to_owned(), Fact::Pod))
     }
 

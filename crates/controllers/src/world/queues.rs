@@ -7,7 +7,7 @@ use kube::ResourceExt;
 
 use super::{Work, World};
 use crate::cache::Origin;
-use crate::key::ObjectKey;
+use crate::key::{ObjectKey, Uid};
 use crate::queue::commands::{CommandsView, target_queue};
 use crate::queue::{QueueView, Remains};
 
@@ -29,11 +29,12 @@ impl World {
 
     /// A queue is gone.
     pub fn remove_queue(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
-        self.queues.bury(uid);
-        self.forget_queue(key, uid)
+        let uid = Uid::from(uid);
+        self.queues.bury(&uid);
+        self.forget_queue(key, &uid)
     }
 
-    fn forget_queue(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+    fn forget_queue(&mut self, key: &ObjectKey, uid: &Uid) -> Vec<Work> {
         if self.queues.forget(key, uid).is_none() {
             return Vec::new();
         }
@@ -99,8 +100,9 @@ impl World {
 
     /// A Command is gone.
     pub fn remove_command(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
-        self.commands.bury(uid);
-        if let Some(queue) = self.commands.forget(key, uid).as_ref().and_then(target_queue) {
+        let uid = Uid::from(uid);
+        self.commands.bury(&uid);
+        if let Some(queue) = self.commands.forget(key, &uid).as_ref().and_then(target_queue) {
             self.commands_of_queue.remove(queue, key);
         }
         Vec::new()

@@ -1,11 +1,15 @@
 //! A small world to try the job controller in: it stores what the controller asks for, as an API
 //! server would, and plays scheduler and kubelet by hand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use basalt_api::slim::Pod;
 use basalt_api::{Job, PodGroup};
 use basalt_controllers::job::{JobView, reconcile};
+use basalt_controllers::key::ObjectKey;
+use basalt_controllers::pod::PodRecord;
+use basalt_controllers::words::Words;
 use basalt_controllers::{Change, Outcome};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -103,10 +107,12 @@ impl World {
         let Some(job) = self.get::<Job>("Job", "train") else {
             return Outcome::default();
         };
-        let pods: Vec<Pod> = self
+        let mut words = Words::default();
+        let mut record = |pod: Pod| PodRecord::new(Arc::new(ObjectKey::of(&pod)), pod, &BTreeSet::new(), &mut words);
+        let pods: Vec<PodRecord> = self
             .names("Pod")
             .iter()
-            .filter_map(|name| self.get("Pod", name))
+            .filter_map(|name| self.get("Pod", name).map(&mut record))
             .collect();
         let group_name = format!("train-{}", job.metadata.uid.as_deref().expect("uid"));
         let group: Option<PodGroup> = self.get("PodGroup", &group_name);
