@@ -8,6 +8,7 @@
 mod census;
 mod group;
 mod phase;
+pub mod plugins;
 mod pod;
 mod status;
 

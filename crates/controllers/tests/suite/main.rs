@@ -6,6 +6,7 @@ mod lifecycle;
 mod objects;
 mod phase;
 mod plain;
+mod plugins;
 mod queue;
 mod random;
 mod tallies;
