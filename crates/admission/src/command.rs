@@ -3,7 +3,8 @@
 use basalt_api::names;
 use serde_json::Value;
 
-use crate::read::{at, text};
+use crate::job::ACTIONS;
+use crate::read::{at, brief, text};
 use crate::request::Operation::{Create, Update};
 use crate::rule::{Access, Case, Rule};
 
@@ -18,6 +19,12 @@ pub(crate) const RULES: &[Rule] = &[
         "command/queue-action",
         "a Command for a queue says OpenQueue or CloseQueue, and only such a Command says so",
         queue_action,
+    )
+    .on(&[Create]),
+    Rule::invalid(
+        "command/job-action",
+        "a Command for a Job says what can be done to one",
+        job_action,
     )
     .on(&[Create]),
     Rule::forbidden("command/queue-exists", "the target queue exists", queue_exists).on(&[Create]),
@@ -41,9 +48,10 @@ fn fixed(case: &Case<'_>, broken: &mut Vec<String>) {
         let now = case.object.get(field);
         if case.old.is_some_and(|old| old.get(field) != now) {
             broken.push(format!(
-                "{}: {field} cannot be changed to {}, create another Command",
+                "{}: {field} is {}, was {}, and cannot be changed: create another Command",
                 case.subject(),
-                now.unwrap_or(&Value::Null)
+                brief(now.unwrap_or(&Value::Null)),
+                brief(case.old.and_then(|old| old.get(field)).unwrap_or(&Value::Null))
             ));
         }
     }
@@ -69,7 +77,24 @@ fn queue_action(case: &Case<'_>, broken: &mut Vec<String>) {
         broken.push(format!(
             "{}: action is {action:?}, but target.kind is {}: name a Queue",
             case.subject(),
-            at(case.object, "/target/kind")
+            brief(at(case.object, "/target/kind"))
+        ));
+    }
+}
+
+/// The controller takes a Command away whatever it says, so a word that nobody knows would be lost without a sound.
+fn job_action(case: &Case<'_>, broken: &mut Vec<String>) {
+    let of_job = text(case.object, "/target/kind") == "Job"
+        && text(case.object, "/target/apiVersion").starts_with("batch.volcano.sh/");
+    let action = at(case.object, "/action");
+    // The actions of queues have their own rule.
+    let known = |action: &str| ACTIONS.contains(&action) || matches!(action, "OpenQueue" | "CloseQueue");
+    if of_job && !action.as_str().is_some_and(known) {
+        broken.push(format!(
+            "{}: action is {}, a job takes {}",
+            case.subject(),
+            brief(action),
+            ACTIONS.join(", ")
         ));
     }
 }

@@ -1,33 +1,68 @@
 //! Jobs: what is filled in, and what must hold.
 
 mod default;
+mod fixed;
+mod names;
+mod numbers;
 mod parts;
-mod rules;
+mod plugins;
+mod policies;
+mod template;
 
 pub(crate) use default::default;
-pub(crate) use parts::RULES as PART_RULES;
-pub(crate) use rules::RULES;
+pub(crate) use parts::tiers;
+pub(crate) use plugins::warnings;
+pub(crate) use policies::ACTIONS;
 
 use serde_json::Value;
 
 use crate::read::{integer, items, text};
+use crate::rule::Rule;
 
-/// The plugins that a Job may name.
-pub(crate) const PLUGINS: &[&str] = &["env", "hcclrank", "mpi", "pytorch", "ray", "ssh", "svc", "tensorflow"];
+/// Everything that must hold for a Job that is created or changed. What the rest is counted by comes first.
+pub(crate) const RULES: &[Rule] = &[
+    numbers::TASKS_PRESENT,
+    names::TASK_NAMES,
+    names::TASK_NAMES_UNIQUE,
+    numbers::REPLICAS,
+    numbers::TASK_MIN_AVAILABLE,
+    numbers::MIN_AVAILABLE_POSITIVE,
+    numbers::MIN_AVAILABLE_REACHABLE,
+    numbers::MIN_SUCCESS_REACHABLE,
+    numbers::MAX_RETRY,
+    numbers::TTL,
+    numbers::PARTITIONS,
+    names::POD_NAMES,
+    names::SERVICE_NAME,
+    plugins::KNOWN,
+    plugins::TASKS,
+    policies::TRIGGER,
+    policies::WORDS,
+    policies::ONCE,
+    policies::DURATIONS,
+    parts::DEPENDS_ON,
+    parts::VOLUMES,
+    parts::TOPOLOGY,
+    template::CONTAINERS,
+    template::RESOURCES,
+    template::MOUNTS,
+    template::WHOLE_CPUS,
+    fixed::SPEC_FIXED,
+];
 
 /// The tasks of a Job.
-pub(crate) fn tasks(job: &Value) -> &[Value] {
+fn tasks(job: &Value) -> &[Value] {
     items(job, "/spec/tasks")
 }
 
 /// The replicas of a task; none written means none wanted.
-pub(crate) fn replicas(task: &Value) -> i64 {
+fn replicas(task: &Value) -> i64 {
     integer(task, "/replicas").unwrap_or(0)
 }
 
 /// The pods of a task that must run together: its minAvailable, else what its partitions need, else
 /// all replicas. Never written into the object, so that it follows a change of replicas.
-pub(crate) fn task_min(task: &Value) -> i64 {
+fn task_min(task: &Value) -> i64 {
     let partitions = integer(task, "/partitionPolicy/minPartitions").unwrap_or(0);
     let size = integer(task, "/partitionPolicy/partitionSize").unwrap_or(0);
     match (integer(task, "/minAvailable"), partitions.saturating_mul(size)) {
@@ -38,12 +73,12 @@ pub(crate) fn task_min(task: &Value) -> i64 {
 }
 
 /// Sum of a number over all tasks.
-pub(crate) fn total(job: &Value, of: fn(&Value) -> i64) -> i64 {
+fn total(job: &Value, of: fn(&Value) -> i64) -> i64 {
     tasks(job).iter().map(of).fold(0, i64::saturating_add)
 }
 
 /// The name of a task, for messages: its own, else its place in the list.
-pub(crate) fn task_label(index: usize, task: &Value) -> String {
+fn task_label(index: usize, task: &Value) -> String {
     match text(task, "/name") {
         "" => format!("spec.tasks[{index}]"),
         name => format!("spec.tasks[{index}] ({name})"),

@@ -8,6 +8,7 @@ mod command;
 mod decision;
 mod delivery;
 mod job;
+mod pod;
 mod podgroup;
 mod quantities;
 mod queue;
@@ -52,13 +53,15 @@ impl Kind {
     fn rules(self) -> &'static [&'static [Rule]] {
         match self {
             Self::Command => &[command::RULES],
-            Self::Job => &[job::RULES, job::PART_RULES, delivery::RULES],
-            Self::Pod | Self::PodGroup => &[delivery::RULES],
+            Self::Job => &[job::RULES, delivery::RULES],
+            Self::Pod => &[pod::RULES, delivery::RULES],
+            Self::PodGroup => &[podgroup::RULES, delivery::RULES],
             Self::Queue => &[queue::RULES, queue::DELETE_RULES],
         }
     }
 
-    /// What holds for an object that is being deleted.
+    /// What holds for an object that is being deleted. It is only being let go: finalizers must come off whatever
+    /// the other rules say.
     fn end_rules(self) -> &'static [&'static [Rule]] {
         match self {
             Self::Queue => &[queue::END_RULES],
@@ -66,9 +69,20 @@ impl Kind {
         }
     }
 
+    /// The rules that a case is judged by. It is the stored object that says whether it is being deleted, not what
+    /// comes; and while it is, what it asks for cannot change past the other rules.
+    fn tables(self, case: &Case<'_>) -> &'static [&'static [Rule]] {
+        let leaving = |old: &&Value| !read::at(old, "/metadata/deletionTimestamp").is_null();
+        match case.old.filter(leaving).filter(|_| case.request.operation == Operation::Update) {
+            Some(old) if old.get("spec") == case.object.get("spec") => self.end_rules(),
+            Some(_) if self == Self::Queue => &[queue::END_RULES, queue::RULES],
+            _ => self.rules(),
+        }
+    }
+
     fn default(self, request: &Request<'_>, view: &View, object: &mut Value) {
         match self {
-            Self::Job => job::default(request.operation, object),
+            Self::Job => job::default(request, object),
             Self::PodGroup => podgroup::default(request, view, object),
             Self::Queue => queue::default(request, object),
             Self::Command | Self::Pod => {}
@@ -82,7 +96,8 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
         command::RULES,
         delivery::RULES,
         job::RULES,
-        job::PART_RULES,
+        pod::RULES,
+        podgroup::RULES,
         queue::RULES,
         queue::DELETE_RULES,
         queue::END_RULES,
@@ -110,18 +125,6 @@ pub fn admit(request: &Request<'_>, view: &View, settings: &Settings) -> Decisio
     let Some(came) = request.object.or(request.old).filter(|_| request.subresource.is_none()) else {
         return allow;
     };
-    // An object on its way out is only being let go: finalizers must come off whatever the other rules say.
-    if request.operation == Operation::Update && !read::at(came, "/metadata/deletionTimestamp").is_null() {
-        let case = Case {
-            request,
-            view,
-            settings,
-            object: came,
-            old: request.old,
-        };
-        let verdict = rule::judge(kind.end_rules(), &case);
-        return Decision { verdict, ..allow };
-    }
     let filled = |object: &Value| {
         let mut object = object.clone();
         if request.operation != Operation::Delete {
@@ -138,9 +141,10 @@ pub fn admit(request: &Request<'_>, view: &View, settings: &Settings) -> Decisio
         object: &object,
         old: old.as_ref(),
     };
-    let verdict = rule::judge(kind.rules(), &case);
+    let verdict = rule::judge(kind.tables(&case), &case);
     let warnings = match kind {
         Kind::Queue if request.operation != Operation::Delete => queue::warnings(&case),
+        Kind::Job => job::warnings(&case),
         _ => Vec::new(),
     };
     let changed = request.operation != Operation::Delete && &object != came;

@@ -4,6 +4,8 @@ use basalt_api::Quantity;
 use basalt_api::quantity::Format;
 use serde_json::Value;
 
+use crate::read::brief;
+
 /// Amounts count no further than this (10^23 units): hundreds of thousands of them can be added up.
 const NANO_MAX: i128 = 10_i128.pow(32);
 
@@ -21,7 +23,7 @@ pub(crate) fn quantity(value: &Value) -> Result<Quantity, String> {
     let text = match value {
         Value::String(text) => Quantity::parse(text),
         Value::Number(number) => Quantity::parse(&number.to_string()),
-        other => return Err(format!("{other} is not a quantity")),
+        other => return Err(format!("{} is not a quantity", brief(other))),
     };
     text.map_err(|error| error.to_string())
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 pub(crate) use delete::{END_RULES, RULES as DELETE_RULES};
 
-use crate::read::{absent_or_zero, annotation, at, set, text};
+use crate::read::{absent_or_zero, annotation, at, set, text, unset};
 use crate::request::Operation::Create;
 use crate::request::Request;
 use crate::rule::{Case, Rule};
@@ -66,10 +66,10 @@ pub(crate) fn default(request: &Request<'_>, object: &mut Value) {
     if at(object, "/spec/reclaimable").is_null() {
         set(object, "/spec", "reclaimable", json!(!root));
     }
-    if text(object, "/spec/parent").is_empty() && !root {
+    if unset(object, "/spec/parent") && !root {
         set(object, "/spec", "parent", json!(names::ROOT_QUEUE));
     }
-    if matches!(at(object, "/spec/state"), Value::Null) || at(object, "/spec/state") == "" {
+    if unset(object, "/spec/state") {
         let stored = request
             .old
             .map(|old| text(old, "/spec/state"))

@@ -53,3 +53,33 @@ pub(crate) fn set(object: &mut Value, pointer: &str, key: &str, value: Value) {
         map.insert(key.to_owned(), value);
     }
 }
+
+/// A text, cut where it is longer than messages should be.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+/// A value as messages quote it.
+pub(crate) fn brief(value: &Value) -> String {
+    const MOST: usize = 80;
+    match value {
+        Value::Null => "absent".to_owned(),
+        Value::String(text) => format!("{:?}", cut(text, MOST)),
+        other => cut(&other.to_string(), MOST),
+    }
+}
+
+/// Whether nothing is written at a pointer: absent, null or an empty text. Something of another type is not
+/// nothing, and is not filled in over.
+pub(crate) fn unset(value: &Value, pointer: &str) -> bool {
+    let here = at(value, pointer);
+    here.is_null() || here == ""
+}
+
+/// Whether something is written that is not a whole number in the range.
+pub(crate) fn outside(value: &Value, range: &std::ops::RangeInclusive<i64>) -> bool {
+    !value.is_null() && !value.as_i64().is_some_and(|number| range.contains(&number))
+}

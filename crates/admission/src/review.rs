@@ -130,7 +130,8 @@ impl Review {
 
     /// The request, for [`crate::admit`].
     pub fn request(&self) -> Request<'_> {
-        let named = self.object.as_ref().map_or("", |object| text(object, "/metadata/name"));
+        let named = self.object.as_ref().or(self.old.as_ref());
+        let named = named.map_or("", |object| text(object, "/metadata/name"));
         Request {
             operation: self.operation,
             group: &self.group,

@@ -1,9 +1,11 @@
 //! The table of rules: each has an id, a sentence, and one function.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::decision::{AccessReview, Refusal, Verdict};
-use crate::read::text;
+use crate::read::{cut, text};
 use crate::request::{Operation, Request, Settings};
 use crate::view::View;
 
@@ -33,6 +35,7 @@ impl Class {
 }
 
 /// One request with its defaults filled in, as rules see it.
+#[derive(Clone, Copy)]
 pub(crate) struct Case<'a> {
     pub(crate) request: &'a Request<'a>,
     pub(crate) view: &'a View,
@@ -132,6 +135,28 @@ impl Rule {
     }
 }
 
+/// Clauses of one refusal; more are counted. An object can have ten thousand faults.
+const CLAUSES_MAX: usize = 20;
+/// Characters of one clause: it quotes what came, which can be megabytes.
+const CLAUSE_MAX: usize = 600;
+
+/// How one rule is broken by this request. What is wrong in itself, and was so in the same words before, is
+/// not this request's doing: what was stored before a rule existed can still be edited elsewhere.
+fn broken(rule: &Rule, case: &Case<'_>) -> Vec<String> {
+    let mut clauses = Vec::new();
+    let Check::Judge(check) = rule.check else {
+        return clauses;
+    };
+    check(case, &mut clauses);
+    if let Some(old) = case.old.filter(|_| rule.class == Class::Invalid && !clauses.is_empty()) {
+        let mut before = Vec::new();
+        check(&Case { object: old, ..*case }, &mut before);
+        let before: BTreeSet<String> = before.into_iter().collect();
+        clauses.retain(|clause| !before.contains(clause));
+    }
+    clauses
+}
+
 /// Runs the rules that apply; all broken ones speak, the first names the refusal. Rights are asked
 /// for only where everything else is well.
 pub(crate) fn judge(tables: &[&'static [Rule]], case: &Case<'_>) -> Verdict {
@@ -140,12 +165,11 @@ pub(crate) fn judge(tables: &[&'static [Rule]], case: &Case<'_>) -> Verdict {
     let mut first: Option<&Rule> = None;
     let mut clauses = Vec::new();
     for rule in rules() {
-        let Check::Judge(check) = rule.check else { continue };
-        let before = clauses.len();
-        check(case, &mut clauses);
-        if clauses.len() > before {
+        let more = broken(rule, case);
+        if !more.is_empty() {
             first = first.or(Some(rule));
         }
+        clauses.extend(more);
     }
     let Some(rule) = first else {
         let asked = rules().find_map(|rule| match rule.check {
@@ -158,8 +182,17 @@ pub(crate) fn judge(tables: &[&'static [Rule]], case: &Case<'_>) -> Verdict {
         rule: rule.id,
         code: rule.class.code(),
         reason: rule.class.reason(),
-        message: clauses.join("; "),
+        message: message(&clauses),
     })
+}
+
+fn message(clauses: &[String]) -> String {
+    let shown = clauses.iter().take(CLAUSES_MAX);
+    let mut parts: Vec<String> = shown.map(|clause| cut(clause, CLAUSE_MAX)).collect();
+    if let Some(more @ 1..) = clauses.len().checked_sub(CLAUSES_MAX) {
+        parts.push(format!("and {more} more faults"));
+    }
+    parts.join("; ")
 }
 
 fn review(rule: &'static Rule, access: Access) -> AccessReview {

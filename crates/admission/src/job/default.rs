@@ -1,33 +1,38 @@
 //! What is filled in. The same on create and on update: `tasks` is replaced as a whole by whoever
 //! re-applies a manifest, and must come out as it was stored.
 
+use basalt_api::job::DEFAULT_MAX_RETRY;
+use basalt_api::job::plugins::Plugin;
 use basalt_api::names;
 use serde_json::{Value, json};
 
-use super::{task_min, total};
-use crate::read::{absent_or_zero, at, set, text};
-use crate::request::Operation;
+use super::{replicas, task_min, tasks, total};
+use crate::read::{absent_or_zero, at, integer, items, set, text, unset};
+use crate::request::Operation::Create;
+use crate::request::Request;
 
-pub(super) const RETRIES: i64 = 3;
+pub(super) const RETRIES: i64 = DEFAULT_MAX_RETRY as i64;
 
 /// Fills in what the user left out.
-pub(crate) fn default(operation: Operation, job: &mut Value) {
-    if text(job, "/spec/queue").is_empty() {
+pub(crate) fn default(request: &Request<'_>, job: &mut Value) {
+    if unset(job, "/spec/queue") {
         set(job, "/spec", "queue", json!(names::DEFAULT_QUEUE));
     }
-    if text(job, "/spec/schedulerName").is_empty() {
+    if unset(job, "/spec/schedulerName") {
         set(job, "/spec", "schedulerName", json!(names::SCHEDULER_NAME));
     }
     if absent_or_zero(job, "/spec/maxRetry") {
         set(job, "/spec", "maxRetry", json!(RETRIES));
     }
-    if let Some(tasks) = job.pointer_mut("/spec/tasks").and_then(Value::as_array_mut) {
-        for (index, task) in tasks.iter_mut().enumerate() {
-            default_task(index, task);
-        }
+    for (index, task) in list_mut(job, "/spec/tasks").iter_mut().enumerate() {
+        default_task(index, task);
+    }
+    if let Some(stored) = request.old {
+        keep_claims(stored, job);
+        follow_replicas(stored, job);
     }
     // On update a written zero is a mistake that a rule names.
-    let zero = operation == Operation::Create && absent_or_zero(job, "/spec/minAvailable");
+    let zero = request.operation == Create && absent_or_zero(job, "/spec/minAvailable");
     if zero || at(job, "/spec/minAvailable").is_null() {
         let sum = total(job, task_min);
         set(job, "/spec", "minAvailable", json!(sum));
@@ -35,13 +40,46 @@ pub(crate) fn default(operation: Operation, job: &mut Value) {
     default_plugins(job);
 }
 
+fn list_mut<'a>(job: &'a mut Value, pointer: &str) -> &'a mut [Value] {
+    let list = job.pointer_mut(pointer).and_then(Value::as_array_mut);
+    list.map_or(&mut [], Vec::as_mut_slice)
+}
+
 fn default_task(index: usize, task: &mut Value) {
-    if text(task, "/name").is_empty() {
+    if unset(task, "/name") {
         set(task, "", "name", json!(format!("default{index}")));
     }
     let host_network = at(task, "/template/spec/hostNetwork").as_bool() == Some(true);
-    if host_network && text(task, "/template/spec/dnsPolicy").is_empty() {
+    if host_network && unset(task, "/template/spec/dnsPolicy") {
         set(task, "/template/spec", "dnsPolicy", json!("ClusterFirstWithHostNet"));
+    }
+}
+
+/// The name of a claim that the controller made and wrote down stays, where the manifest knows nothing of it.
+fn keep_claims(stored: &Value, job: &mut Value) {
+    let volumes = items(stored, "/spec/volumes");
+    for (index, volume) in list_mut(job, "/spec/volumes").iter_mut().enumerate() {
+        let Some(before) = volumes.get(index) else { continue };
+        let same = text(before, "/mountPath") == text(volume, "/mountPath");
+        let name = text(before, "/volumeClaimName");
+        if same && !name.is_empty() && !at(volume, "/volumeClaim").is_null() && unset(volume, "/volumeClaimName") {
+            set(volume, "", "volumeClaimName", json!(name));
+        }
+    }
+}
+
+/// Whoever scales a task in partitions says how many pods it has; how many partitions that are follows, where
+/// it comes out even.
+fn follow_replicas(stored: &Value, job: &mut Value) {
+    const TOTAL: &str = "/partitionPolicy/totalPartitions";
+    let before = tasks(stored);
+    for (index, task) in list_mut(job, "/spec/tasks").iter_mut().enumerate() {
+        let Some(old) = before.get(index) else { continue };
+        let (pods, size) = (replicas(task), integer(task, "/partitionPolicy/partitionSize").unwrap_or(0));
+        let scaled = pods != replicas(old) && at(task, TOTAL) == at(old, TOTAL);
+        if scaled && size > 0 && pods > 0 && pods % size == 0 {
+            set(task, "/partitionPolicy", "totalPartitions", json!(pods / size));
+        }
     }
 }
 
@@ -50,13 +88,9 @@ fn default_plugins(job: &mut Value) {
     let Some(plugins) = job.pointer_mut("/spec/plugins").and_then(Value::as_object_mut) else {
         return;
     };
-    if ["tensorflow", "mpi", "pytorch", "ray"]
-        .iter()
-        .any(|name| plugins.contains_key(*name))
-    {
-        plugins.entry("svc").or_insert_with(|| json!([]));
-    }
-    if plugins.contains_key("mpi") {
-        plugins.entry("ssh").or_insert_with(|| json!([]));
+    let named = plugins.keys().filter_map(|name| Plugin::of_name(name));
+    let needed: Vec<Plugin> = named.flat_map(|plugin| plugin.needs()).copied().collect();
+    for plugin in needed {
+        plugins.entry(plugin.name()).or_insert_with(|| json!([]));
     }
 }

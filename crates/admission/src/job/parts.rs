@@ -1,227 +1,58 @@
-//! What must hold for the parts of a Job: policies, dependencies, volumes, partitions.
+//! What must hold between the parts of a Job: dependencies, volumes, network topology.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use basalt_api::duration::Duration;
 use serde_json::Value;
 
-use super::{replicas, task_label, tasks};
-use crate::read::{at, integer, items, text};
-use crate::request::Operation::{Create, Update};
-use crate::rule::Check::Judge;
-use crate::rule::{Case, Class, Rule};
+use super::names::is_subdomain;
+use super::{task_label, tasks};
+use crate::read::{at, brief, items, outside, text};
+use crate::request::Operation::Create;
+use crate::rule::{Case, Rule};
 
-const EVENTS: [&str; 8] = [
-    "*",
-    "PodFailed",
-    "PodEvicted",
-    "PodPending",
-    "Unknown",
-    "TaskCompleted",
-    "TaskFailed",
-    "JobUpdated",
-];
-const ACTIONS: [&str; 8] = [
-    "AbortJob",
-    "RestartJob",
-    "RestartTask",
-    "RestartPod",
-    "RestartPartition",
-    "TerminateJob",
-    "CompleteJob",
-    "ResumeJob",
-];
+pub(super) const DEPENDS_ON: Rule = Rule::invalid(
+    "job/depends-on",
+    "tasks depend on any or all of other tasks of the job, without a cycle",
+    depends_on,
+)
+.on(&[Create]);
+pub(super) const VOLUMES: Rule = Rule::invalid(
+    "job/volumes",
+    "a volume has a mount path of its own, and a claim or the valid name of one, not both",
+    volumes,
+)
+.on(&[Create]);
+pub(super) const TOPOLOGY: Rule = Rule::invalid(
+    "job/topology",
+    "a network topology is hard or soft and names its highest tier by number or by name, not both",
+    topology,
+)
+.on(&[Create]);
 
-pub(crate) const RULES: &[Rule] = &[
-    Rule {
-        id: "job/policy-trigger",
-        about: "a policy names events or an exit code, not both and not neither",
-        class: Class::Invalid,
-        operations: &[Create],
-        check: Judge(policy_trigger),
-    },
-    Rule {
-        id: "job/policy-words",
-        about: "a policy's events and action are ones that exist, its exit code is not 0",
-        class: Class::Invalid,
-        operations: &[Create],
-        check: Judge(policy_words),
-    },
-    Rule {
-        id: "job/policy-once",
-        about: "no event and no exit code has two policies in one list, and * stands alone",
-        class: Class::Invalid,
-        operations: &[Create],
-        check: Judge(policy_once),
-    },
-    Rule {
-        id: "job/durations",
-        about: "runningEstimate and the timeouts of policies are durations, such as 90s or 1h30m",
-        class: Class::Invalid,
-        operations: &[Create],
-        check: Judge(durations),
-    },
-    Rule {
-        id: "job/depends-on",
-        about: "tasks depend on other tasks of the job, without a cycle",
-        class: Class::Invalid,
-        operations: &[Create],
-        check: Judge(depends_on),
-    },
-    Rule {
-        id: "job/volumes",
-        about: "a volume has a mount path of its own, and a claim or the name of one, not both",
-        class: Class::Invalid,
-        operations: &[Create],
-        check: Judge(volumes),
-    },
-    Rule {
-        id: "job/partitions",
-        about: "the partitions of a task are as many pods as it has",
-        class: Class::Invalid,
-        operations: &[Create, Update],
-        check: Judge(partitions),
-    },
-    Rule {
-        id: "job/topology",
-        about: "a network topology names its highest tier by number or by name, not both",
-        class: Class::Invalid,
-        operations: &[Create],
-        check: Judge(topology),
-    },
-];
-
-/// The job's own policies and those of each task, with the place where they are written.
-fn policy_lists(job: &Value) -> Vec<(String, &[Value])> {
-    let own = std::iter::once(("spec.policies".to_owned(), items(job, "/spec/policies")));
-    let of_tasks = tasks(job).iter().enumerate();
-    own.chain(of_tasks.map(|(index, task)| {
-        (
-            format!("{}.policies", task_label(index, task)),
-            items(task, "/policies"),
-        )
-    }))
-    .collect()
-}
-
-fn each_policy(case: &Case<'_>, mut with: impl FnMut(String, &Value)) {
-    for (place, policies) in policy_lists(case.object) {
-        for (index, policy) in policies.iter().enumerate() {
-            with(format!("{}: {place}[{index}]", case.subject()), policy);
-        }
-    }
-}
-
-fn events(policy: &Value) -> Vec<&str> {
-    let single = Some(text(policy, "/event")).filter(|event| !event.is_empty());
-    single
-        .into_iter()
-        .chain(
-            items(policy, "/events")
-                .iter()
-                .map(|event| event.as_str().unwrap_or_default()),
-        )
-        .collect()
-}
-
-fn policy_trigger(case: &Case<'_>, broken: &mut Vec<String>) {
-    each_policy(case, |place, policy| {
-        let (by_event, by_code) = (!events(policy).is_empty(), !at(policy, "/exitCode").is_null());
-        if by_event && by_code {
-            broken.push(format!("{place} names both events and exitCode, write two policies"));
-        } else if !by_event && !by_code {
-            broken.push(format!("{place} names neither an event nor an exitCode, add one"));
-        }
-    });
-}
-
-fn policy_words(case: &Case<'_>, broken: &mut Vec<String>) {
-    each_policy(case, |place, policy| {
-        for event in events(policy).into_iter().filter(|event| !EVENTS.contains(event)) {
-            broken.push(format!(
-                "{place} has the event {event:?}, known are {}",
-                EVENTS.join(", ")
-            ));
-        }
-        let action = text(policy, "/action");
-        if !ACTIONS.contains(&action) {
-            broken.push(format!(
-                "{place} has the action {action:?}, known are {}",
-                ACTIONS.join(", ")
-            ));
-        }
-        if integer(policy, "/exitCode") == Some(0) {
-            broken.push(format!("{place} has the exitCode 0, which is success: choose another"));
-        }
-    });
-}
-
-fn policy_once(case: &Case<'_>, broken: &mut Vec<String>) {
-    for (place, policies) in policy_lists(case.object) {
-        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-        for (index, policy) in policies.iter().enumerate() {
-            let code = integer(policy, "/exitCode").map(|code| format!("exit code {code}"));
-            let triggers = events(policy).into_iter().map(|event| format!("event {event}"));
-            for trigger in triggers.chain(code) {
-                if let Some(earlier) = seen.insert(trigger.clone(), index) {
-                    let subject = case.subject();
-                    broken.push(format!(
-                        "{subject}: {place}[{earlier}] and [{index}] are both for {trigger}, keep one"
-                    ));
-                }
-            }
-        }
-        if seen.contains_key("event *") && seen.keys().filter(|trigger| trigger.starts_with("event ")).count() > 1 {
-            broken.push(format!(
-                "{}: {place} has the event * beside others, which it includes: keep one",
-                case.subject()
-            ));
-        }
-    }
-}
-
-fn durations(case: &Case<'_>, broken: &mut Vec<String>) {
-    let mut check = |place: String, value: &Value| match value.as_str().map(Duration::parse) {
-        Some(Ok(_)) => {}
-        Some(Err(error)) => broken.push(format!("{place}: {error}")),
-        None if value.is_null() => {}
-        None => broken.push(format!("{place} is {value}, write a text such as \"90s\"")),
-    };
-    let estimate = format!("{}: spec.runningEstimate", case.subject());
-    check(estimate, at(case.object, "/spec/runningEstimate"));
-    each_policy(case, |place, policy| {
-        check(format!("{place}.timeout"), at(policy, "/timeout"));
-    });
+/// The names of the tasks that a task depends on.
+fn needs(task: &Value) -> impl Iterator<Item = &str> {
+    let names = items(task, "/dependsOn/name").iter();
+    names.map(|name| name.as_str().unwrap_or_default())
 }
 
 fn depends_on(case: &Case<'_>, broken: &mut Vec<String>) {
-    let needs = |task: &Value| -> Vec<String> {
-        let names = items(task, "/dependsOn/name").iter();
-        names.map(|name| name.as_str().unwrap_or_default().to_owned()).collect()
-    };
-    let mut open: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for task in tasks(case.object) {
-        open.entry(text(task, "/name")).or_insert_with(|| needs(task));
+    let tasks = tasks(case.object);
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, task) in tasks.iter().enumerate() {
+        places.entry(text(task, "/name")).or_insert(index);
     }
-    let known: BTreeSet<String> = open.keys().map(|name| (*name).to_owned()).collect();
-    for (task, missing) in open
-        .iter()
-        .flat_map(|(task, names)| names.iter().map(move |name| (task, name)))
-    {
-        if !known.contains(missing) {
-            broken.push(format!(
-                "{}: task {task} depends on {missing:?}, which is no task of the job",
-                case.subject()
-            ));
+    for (index, task) in tasks.iter().enumerate() {
+        let place = format!("{}: {}.dependsOn", case.subject(), task_label(index, task));
+        for missing in needs(task).filter(|name| !places.contains_key(name)) {
+            broken.push(format!("{place} names {missing:?}, which is no task of the job"));
+        }
+        let iteration = at(task, "/dependsOn/iteration");
+        if !iteration.is_null() && !matches!(iteration.as_str(), Some("any" | "all" | "")) {
+            broken.push(format!("{place}.iteration is {}, choose any or all", brief(iteration)));
         }
     }
-    // Take away tasks whose dependencies are all taken away; what stays goes round in a circle.
-    for _ in 0..known.len() {
-        let still: BTreeSet<String> = open.keys().map(|name| (*name).to_owned()).collect();
-        open.retain(|_, names| names.iter().any(|name| still.contains(name)));
-    }
-    if !open.is_empty() {
-        let circle: Vec<&str> = open.keys().copied().collect();
+    let circle = circle(tasks, &places);
+    if !circle.is_empty() {
         broken.push(format!(
             "{}: tasks {} wait for each other, break the circle",
             case.subject(),
@@ -230,69 +61,93 @@ fn depends_on(case: &Case<'_>, broken: &mut Vec<String>) {
     }
 }
 
+/// The tasks that can never start. A task is let go once all that it waits for are; each dependency is looked
+/// at once.
+fn circle<'a>(tasks: &'a [Value], places: &BTreeMap<&'a str, usize>) -> Vec<&'a str> {
+    let mut waiting = vec![0_usize; tasks.len()];
+    let mut waiters: Vec<Vec<usize>> = vec![Vec::new(); tasks.len()];
+    for (index, task) in tasks.iter().enumerate() {
+        for needed in needs(task).filter_map(|name| places.get(name)) {
+            if let (Some(count), Some(list)) = (waiting.get_mut(index), waiters.get_mut(*needed)) {
+                *count = count.saturating_add(1);
+                list.push(index);
+            }
+        }
+    }
+    let mut free: Vec<usize> = (0..tasks.len()).filter(|index| waiting.get(*index) == Some(&0)).collect();
+    while let Some(done) = free.pop() {
+        for waiter in waiters.get_mut(done).map(std::mem::take).unwrap_or_default() {
+            if let Some(count) = waiting.get_mut(waiter) {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    free.push(waiter);
+                }
+            }
+        }
+    }
+    let stuck = tasks.iter().zip(&waiting).filter(|(_, count)| **count > 0);
+    stuck.map(|(task, _)| text(task, "/name")).collect()
+}
+
 fn volumes(case: &Case<'_>, broken: &mut Vec<String>) {
     let mut paths = BTreeMap::new();
     for (index, volume) in items(case.object, "/spec/volumes").iter().enumerate() {
         let place = format!("{}: spec.volumes[{index}]", case.subject());
         let path = text(volume, "/mountPath");
-        if path.is_empty() {
-            broken.push(format!("{place}.mountPath is empty, say where to mount it"));
+        if path.is_empty() || path.contains(':') {
+            broken.push(format!(
+                "{place}.mountPath is {}, say where to mount it, without ':'",
+                brief(at(volume, "/mountPath"))
+            ));
         } else if let Some(earlier) = paths.insert(path, index) {
             broken.push(format!(
-                "{place}.mountPath is {path:?}, and so is that of spec.volumes[{earlier}]"
+                "{place}.mountPath is {path:?}, and so is that of spec.volumes[{earlier}]: choose another"
             ));
         }
-        match (
-            !at(volume, "/volumeClaim").is_null(),
-            !text(volume, "/volumeClaimName").is_empty(),
-        ) {
-            (true, true) => broken.push(format!("{place} has both volumeClaim and volumeClaimName, keep one")),
+        let (claim, name) = (at(volume, "/volumeClaim"), text(volume, "/volumeClaimName"));
+        match (!claim.is_null(), !name.is_empty()) {
+            (true, true) => broken.push(format!(
+                "{place} has both volumeClaim and volumeClaimName {name:?}, keep one"
+            )),
             (false, false) => broken.push(format!("{place} has neither volumeClaim nor volumeClaimName, add one")),
+            (false, true) if !is_subdomain(name) => broken.push(format!(
+                "{place}.volumeClaimName is {name:?}, use at most 253 lower-case letters, digits, '-' and '.'"
+            )),
             _ => {}
         }
     }
 }
 
-fn partitions(case: &Case<'_>, broken: &mut Vec<String>) {
-    for (index, task) in tasks(case.object).iter().enumerate() {
-        if at(task, "/partitionPolicy").is_null() {
-            continue;
-        }
-        let of = |field: &str| integer(task, &format!("/partitionPolicy/{field}")).unwrap_or(0);
-        let (total, size, min) = (of("totalPartitions"), of("partitionSize"), of("minPartitions"));
-        let place = format!("{}: {}", case.subject(), task_label(index, task));
-        if total < 1 || size < 1 {
-            broken.push(format!(
-                "{place} has {total} partitions of {size} pods, both must be at least 1"
-            ));
-        } else if total.saturating_mul(size) != replicas(task) {
-            broken.push(format!(
-                "{place} has {} replicas, but {total} partitions of {size} pods are {}",
-                replicas(task),
-                total.saturating_mul(size)
-            ));
-        }
-        let needed = min.saturating_mul(size);
-        if let Some(written) = integer(task, "/minAvailable").filter(|written| min > 0 && *written != needed) {
-            broken.push(format!(
-                "{place}.minAvailable is {written}, but {min} partitions of {size} pods are {needed}"
-            ));
-        }
+/// What is wrong with a network topology, if anything is.
+pub(crate) fn tiers(place: &str, topology: &Value, broken: &mut Vec<String>) {
+    let (tier, name) = (at(topology, "/highestTierAllowed"), at(topology, "/highestTierName"));
+    if !tier.is_null() && !name.is_null() && name != "" {
+        broken.push(format!(
+            "{place}.networkTopology has both highestTierAllowed {} and highestTierName {}, keep one",
+            brief(tier),
+            brief(name)
+        ));
+    }
+    if outside(tier, &(0..=i64::MAX)) {
+        broken.push(format!(
+            "{place}.networkTopology.highestTierAllowed is {}, choose a whole number from 0",
+            brief(tier)
+        ));
+    }
+    let mode = at(topology, "/mode");
+    if !mode.is_null() && !matches!(mode.as_str(), Some("hard" | "soft" | "")) {
+        broken.push(format!(
+            "{place}.networkTopology.mode is {}, choose hard or soft",
+            brief(mode)
+        ));
     }
 }
 
 fn topology(case: &Case<'_>, broken: &mut Vec<String>) {
-    let of_tasks = tasks(case.object).iter().enumerate();
-    let of_tasks =
-        of_tasks.map(|(index, task)| (task_label(index, task), at(task, "/partitionPolicy/networkTopology")));
-    let own = std::iter::once(("spec".to_owned(), at(case.object, "/spec/networkTopology")));
-    for (place, topology) in own.chain(of_tasks) {
-        let name = text(topology, "/highestTierName");
-        if let Some(tier) = integer(topology, "/highestTierAllowed").filter(|_| !name.is_empty()) {
-            broken.push(format!(
-                "{}: {place}.networkTopology has both highestTierAllowed {tier} and highestTierName {name:?}, keep one",
-                case.subject()
-            ));
-        }
+    let subject = case.subject();
+    tiers(&format!("{subject}: spec"), at(case.object, "/spec/networkTopology"), broken);
+    for (index, task) in tasks(case.object).iter().enumerate() {
+        let place = format!("{subject}: {}.partitionPolicy", task_label(index, task));
+        tiers(&place, at(task, "/partitionPolicy/networkTopology"), broken);
     }
 }

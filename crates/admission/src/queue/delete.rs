@@ -110,16 +110,12 @@ fn descendants(case: &Case<'_>, broken: &mut Vec<String>) {
 }
 
 fn unfinished(case: &Case<'_>, broken: &mut Vec<String>) {
-    let mut jobs = case
-        .view
-        .holders()
-        .unfinished(case.request.name)
-        .filter(|held| held.kind == "Job");
-    if let Some(first) = jobs.next() {
+    let held = case.view.holders().unfinished(case.request.name);
+    if let Some(first) = held.first().filter(|_| held.jobs() > 0) {
         broken.push(format!(
             "{}: holds {} unfinished Jobs ({first} is one), let them end or delete them first",
             case.subject(),
-            jobs.count() + 1
+            held.jobs()
         ));
     }
 }
@@ -153,13 +149,13 @@ fn held(case: &Case<'_>, broken: &mut Vec<String>) {
             names::QUEUE_FINALIZER
         ));
     }
-    let mut unfinished = case.view.holders().unfinished(name);
-    if let Some(first) = unfinished.next() {
+    let unfinished = case.view.holders().unfinished(name);
+    if let Some(first) = unfinished.first() {
         broken.push(format!(
             "{}: the finalizer {} stays, for {} Jobs and PodGroups in it have not ended ({first} is one): let them end or delete them first",
             case.subject(),
             names::QUEUE_FINALIZER,
-            unfinished.count() + 1
+            unfinished.len()
         ));
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::quantities::{amount, amounts, entries, quantity};
-use crate::read::at;
+use crate::read::{at, brief};
 use crate::rule::{Case, Rule};
 
 pub(super) const QUANTITIES: Rule = Rule::invalid(
@@ -33,8 +33,9 @@ fn quantities(case: &Case<'_>, broken: &mut Vec<String>) {
         let values = list(case.object, name);
         if !values.is_null() && !values.is_object() {
             broken.push(format!(
-                "{}: spec.{name} is {values}, write a map of resources and quantities",
-                case.subject()
+                "{}: spec.{name} is {}, write a map of resources and quantities",
+                case.subject(),
+                brief(values)
             ));
         }
         for (dimension, written) in entries(values) {

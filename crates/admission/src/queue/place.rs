@@ -2,7 +2,7 @@
 
 use basalt_api::names;
 
-use crate::read::{at, text};
+use crate::read::{at, brief, text};
 use crate::rule::{Case, Rule};
 use crate::view::{Measure, Tally, parent_of};
 
@@ -63,7 +63,8 @@ fn root_fixed(case: &Case<'_>, broken: &mut Vec<String>) {
         let says_nothing = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
         if !says_nothing && case.old.is_none_or(|old| at(old, &pointer) != value) {
             broken.push(format!(
-                "Queue root: spec.{name} is {value}, but root is what the cluster has: leave it out"
+                "Queue root: spec.{name} is {}, but root is what the cluster has: leave it out",
+                brief(value)
             ));
         }
     }
@@ -139,9 +140,10 @@ fn depth(case: &Case<'_>, broken: &mut Vec<String>) {
 }
 
 /// A queue that has children already takes another one whatever is in it: that does not change what
-/// it is.
+/// it is. The root is a parent from the start.
 fn parent_holds(case: &Case<'_>, broken: &mut Vec<String>) {
-    let Some(parent) = new_parent(case).filter(|parent| *parent != case.request.name) else {
+    let may_be_leaf = |parent: &&str| *parent != case.request.name && *parent != names::ROOT_QUEUE;
+    let Some(parent) = new_parent(case).filter(may_be_leaf) else {
         return;
     };
     if case
@@ -152,12 +154,12 @@ fn parent_holds(case: &Case<'_>, broken: &mut Vec<String>) {
     {
         return;
     }
-    let mut held = case.view.holders().unfinished(parent);
-    if let Some(first) = held.next() {
+    let held = case.view.holders().unfinished(parent);
+    if let Some(first) = held.first() {
         broken.push(format!(
             "{}: spec.parent {parent:?} holds {} unfinished Jobs and PodGroups ({first} is one) and only a queue without any can get children: let them end, move or delete them, or choose another parent",
             case.subject(),
-            held.count() + 1
+            held.len()
         ));
     }
 }

@@ -5,7 +5,7 @@ use basalt_api::fraction::Fraction;
 use basalt_api::names;
 
 use crate::quantities::quantity;
-use crate::read::{annotation, at, items};
+use crate::read::{annotation, at, brief, items};
 use crate::rule::{Case, Rule};
 
 const WEIGHT_MAX: i64 = 65_535;
@@ -36,8 +36,9 @@ fn state_value(case: &Case<'_>, broken: &mut Vec<String>) {
     let state = at(case.object, "/spec/state");
     if !matches!(state.as_str(), Some("Open" | "Closed")) {
         broken.push(format!(
-            "{}: spec.state is {state}, but only \"Open\" or \"Closed\" can be asked for",
-            case.subject()
+            "{}: spec.state is {}, but only \"Open\" or \"Closed\" can be asked for",
+            case.subject(),
+            brief(state)
         ));
     }
 }
@@ -46,8 +47,9 @@ fn weight(case: &Case<'_>, broken: &mut Vec<String>) {
     let weight = at(case.object, "/spec/weight");
     if !weight.as_i64().is_some_and(|weight| (1..=WEIGHT_MAX).contains(&weight)) {
         broken.push(format!(
-            "{}: spec.weight is {weight}, choose a whole number from 1 to {WEIGHT_MAX}",
-            case.subject()
+            "{}: spec.weight is {}, choose a whole number from 1 to {WEIGHT_MAX}",
+            case.subject(),
+            brief(weight)
         ));
     }
 }
@@ -56,8 +58,9 @@ fn guarantee_policy(case: &Case<'_>, broken: &mut Vec<String>) {
     let policy = at(case.object, "/spec/guarantee/policy");
     if !policy.is_null() && !matches!(policy.as_str(), Some("Best-Effort" | "Guaranteed")) {
         broken.push(format!(
-            "{}: spec.guarantee.policy is {policy}, choose \"Best-Effort\" (never evicts) or \"Guaranteed\" (may evict)",
-            case.subject()
+            "{}: spec.guarantee.policy is {}, choose \"Best-Effort\" (never evicts) or \"Guaranteed\" (may evict)",
+            case.subject(),
+            brief(policy)
         ));
     }
 }
@@ -72,7 +75,8 @@ fn guarantee_percentage(case: &Case<'_>, broken: &mut Vec<String>) {
     let share = |value: Quantity| Fraction::new(value).is_share();
     if !quantity(value).is_ok_and(share) {
         broken.push(format!(
-            "{place}.value is {value}, choose a share from 0 to 1, for example 0.25"
+            "{place}.value is {}, choose a share from 0 to 1, for example 0.25",
+            brief(value)
         ));
     }
     let dimensions = items(percentage, "/dimensions");
@@ -80,21 +84,15 @@ fn guarantee_percentage(case: &Case<'_>, broken: &mut Vec<String>) {
     if dimensions.is_empty() || !dimensions.iter().all(named) {
         broken.push(format!(
             "{place}.dimensions is {}, name at least one resource, for example [\"cpu\"]",
-            at(percentage, "/dimensions")
+            brief(at(percentage, "/dimensions"))
         ));
     }
 }
 
 fn hierarchy(case: &Case<'_>, broken: &mut Vec<String>) {
-    let read = |object| {
-        (
-            annotation(object, names::HIERARCHY),
-            annotation(object, names::HIERARCHY_WEIGHTS),
-        )
-    };
-    let (path, weights) = read(case.object);
-    // What was stored before this rule may stay, so that the rest can be edited.
-    if (path.is_empty() && weights.is_empty()) || case.old.is_some_and(|old| read(old) == (path, weights)) {
+    let path = annotation(case.object, names::HIERARCHY);
+    let weights = annotation(case.object, names::HIERARCHY_WEIGHTS);
+    if path.is_empty() && weights.is_empty() {
         return;
     }
     let (parts, count) = (path.split('/').count(), weights.split('/').count());

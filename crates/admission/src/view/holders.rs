@@ -10,19 +10,43 @@ use crate::read::{items, text};
 /// Namespace and name.
 type Key = (String, String);
 
-/// One that is in a queue and not finished.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Held {
-    /// `Job` or `PodGroup`.
-    pub(crate) kind: &'static str,
-    /// Namespace and name.
-    pub(crate) key: Key,
+/// Those in a queue that are not finished. Counting them costs nothing: there can be a hundred thousand.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unfinished {
+    jobs: BTreeSet<Key>,
+    groups: BTreeSet<Key>,
 }
 
-impl std::fmt::Display for Held {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}/{}", self.kind, self.key.0, self.key.1)
+impl Unfinished {
+    fn of_kind(&mut self, kind: Kind) -> &mut BTreeSet<Key> {
+        match kind {
+            Kind::Job => &mut self.jobs,
+            Kind::PodGroup => &mut self.groups,
+        }
     }
+
+    /// All of them.
+    pub(crate) fn len(&self) -> usize {
+        self.jobs().saturating_add(self.groups.len())
+    }
+
+    /// The Jobs among them.
+    pub(crate) fn jobs(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// One of them in words, a Job if there is one.
+    pub(crate) fn first(&self) -> Option<String> {
+        let job = self.jobs.first().map(|(namespace, name)| format!("Job {namespace}/{name}"));
+        let group = || self.groups.first();
+        job.or_else(|| group().map(|(namespace, name)| format!("PodGroup {namespace}/{name}")))
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Job,
+    PodGroup,
 }
 
 #[derive(Clone, Debug)]
@@ -37,7 +61,7 @@ struct Member {
 pub(crate) struct Holders {
     jobs: BTreeMap<Key, Member>,
     groups: BTreeMap<Key, Member>,
-    unfinished: BTreeMap<String, BTreeSet<Held>>,
+    unfinished: BTreeMap<String, Unfinished>,
 }
 
 /// The owners of an object that are Volcano Jobs.
@@ -70,13 +94,13 @@ impl Holders {
         let phase = text(job, "/status/state/phase");
         let member = member(job, matches!(phase, "Completed" | "Failed" | "Terminated"));
         let key = key_of(job);
-        self.count("Job", &key, Some(&member));
+        self.count(Kind::Job, &key, Some(&member));
         self.jobs.insert(key, member);
     }
 
     pub(super) fn remove_job(&mut self, namespace: &str, name: &str) {
         let key = (namespace.to_owned(), name.to_owned());
-        self.count("Job", &key, None);
+        self.count(Kind::Job, &key, None);
         self.jobs.remove(&key);
     }
 
@@ -85,30 +109,33 @@ impl Holders {
         let finished = text(group, "/status/phase") == "Completed" || job_owners(group).next().is_some();
         let member = member(group, finished);
         let key = key_of(group);
-        self.count("PodGroup", &key, Some(&member));
+        self.count(Kind::PodGroup, &key, Some(&member));
         self.groups.insert(key, member);
     }
 
     pub(super) fn remove_group(&mut self, namespace: &str, name: &str) {
         let key = (namespace.to_owned(), name.to_owned());
-        self.count("PodGroup", &key, None);
+        self.count(Kind::PodGroup, &key, None);
         self.groups.remove(&key);
     }
 
     /// Moves one from the queue that it was counted in to the one that it is in now.
-    fn count(&mut self, kind: &'static str, key: &Key, now: Option<&Member>) {
-        let known = if kind == "Job" { &self.jobs } else { &self.groups };
-        let held = Held { kind, key: key.clone() };
+    fn count(&mut self, kind: Kind, key: &Key, now: Option<&Member>) {
+        let known = match kind {
+            Kind::Job => &self.jobs,
+            Kind::PodGroup => &self.groups,
+        };
         if let Some(before) = known.get(key)
-            && let Some(set) = self.unfinished.get_mut(&before.queue)
+            && let Some(held) = self.unfinished.get_mut(&before.queue)
         {
-            set.remove(&held);
-            if set.is_empty() {
+            held.of_kind(kind).remove(key);
+            if held.len() == 0 {
                 self.unfinished.remove(&before.queue);
             }
         }
         if let Some(member) = now.filter(|member| !member.finished) {
-            self.unfinished.entry(member.queue.clone()).or_default().insert(held);
+            let held = self.unfinished.entry(member.queue.clone()).or_default();
+            held.of_kind(kind).insert(key.clone());
         }
     }
 
@@ -126,8 +153,12 @@ impl Holders {
         job.is_some_and(|job| job.uid == uid && job.queue == queue)
     }
 
-    /// Those in the queue that are not finished: Jobs before PodGroups.
-    pub(crate) fn unfinished(&self, queue: &str) -> impl Iterator<Item = &Held> {
-        self.unfinished.get(queue).into_iter().flatten()
+    /// Those in the queue that are not finished.
+    pub(crate) fn unfinished(&self, queue: &str) -> &Unfinished {
+        static NONE: Unfinished = Unfinished {
+            jobs: BTreeSet::new(),
+            groups: BTreeSet::new(),
+        };
+        self.unfinished.get(queue).unwrap_or(&NONE)
     }
 }

@@ -1,0 +1,63 @@
+//! The plugins of a Job. What they are called and take, and what they need, is one table of the API.
+
+use basalt_api::job::Job;
+use basalt_api::job::plugins::{Plugin, PluginError, PluginWarning, check};
+use serde_json::{Value, json};
+
+use crate::quantities::entries;
+use crate::read::at;
+use crate::request::Operation::Create;
+use crate::rule::{Case, Rule};
+
+pub(super) const KNOWN: Rule =
+    Rule::invalid("job/plugins-known", "every plugin is one that exists", known).on(&[Create]);
+pub(super) const TASKS: Rule = Rule::invalid(
+    "job/plugin-tasks",
+    "the task that a plugin cannot do without is there: mpi's master, ray's head",
+    plugin_tasks,
+)
+.on(&[Create]);
+
+/// What the API's table says of the job's plugins; nothing where the job cannot be read, which its schema says.
+fn checked(job: &Value) -> (Vec<PluginError>, Vec<PluginWarning>) {
+    if entries(at(job, "/spec/plugins")).next().is_none() {
+        return (Vec::new(), Vec::new());
+    }
+    let spec = json!({"plugins": at(job, "/spec/plugins"), "tasks": at(job, "/spec/tasks")});
+    let job = json!({"metadata": {"name": at(job, "/metadata/name")}, "spec": spec});
+    serde_json::from_value::<Job>(job).map_or((Vec::new(), Vec::new()), |job| check(&job))
+}
+
+fn known(case: &Case<'_>, broken: &mut Vec<String>) {
+    for (name, _) in entries(at(case.object, "/spec/plugins")) {
+        if Plugin::of_name(name).is_none() {
+            broken.push(format!(
+                "{}: spec.plugins has {name:?}, known are {}",
+                case.subject(),
+                Plugin::ALL.map(Plugin::name).join(", ")
+            ));
+        }
+    }
+}
+
+fn plugin_tasks(case: &Case<'_>, broken: &mut Vec<String>) {
+    let missing = |error: &PluginError| matches!(error, PluginError::NoTask { .. });
+    let errors = checked(case.object).0;
+    broken.extend(
+        errors
+            .iter()
+            .filter(|error| missing(error))
+            .map(|error| format!("{}: spec.plugins: {error}", case.subject())),
+    );
+}
+
+/// What the user should know though nothing is refused: arguments that nobody reads, tasks that are not there.
+pub(crate) fn warnings(case: &Case<'_>) -> Vec<String> {
+    if case.request.operation != Create {
+        return Vec::new();
+    }
+    let warnings = checked(case.object).1.into_iter();
+    warnings
+        .map(|warning| format!("{}: spec.plugins: {warning}", case.subject()))
+        .collect()
+}

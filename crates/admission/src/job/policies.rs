@@ -1,0 +1,179 @@
+//! The policies of a Job and of its tasks.
+
+use std::collections::BTreeMap;
+
+use basalt_api::duration::Duration;
+use serde_json::Value;
+
+use super::{task_label, tasks};
+use crate::read::{at, brief, integer, items, outside, text};
+use crate::request::Operation::Create;
+use crate::rule::{Case, Rule};
+
+const EVENTS: [&str; 8] = [
+    "*",
+    "PodFailed",
+    "PodEvicted",
+    "PodPending",
+    "Unknown",
+    "TaskCompleted",
+    "TaskFailed",
+    "JobUpdated",
+];
+/// What a policy, or a Command, may do to a Job.
+pub(crate) const ACTIONS: [&str; 8] = [
+    "AbortJob",
+    "RestartJob",
+    "RestartTask",
+    "RestartPod",
+    "RestartPartition",
+    "TerminateJob",
+    "CompleteJob",
+    "ResumeJob",
+];
+
+pub(super) const TRIGGER: Rule = Rule::invalid(
+    "job/policy-trigger",
+    "a policy names events or an exit code, not both and not neither",
+    trigger,
+)
+.on(&[Create]);
+pub(super) const WORDS: Rule = Rule::invalid(
+    "job/policy-words",
+    "a policy's events and action are ones that exist, its exit code is a whole number and not 0",
+    words,
+)
+.on(&[Create]);
+pub(super) const ONCE: Rule = Rule::invalid(
+    "job/policy-once",
+    "no event and no exit code has two policies in one list, and * stands alone",
+    once,
+)
+.on(&[Create]);
+pub(super) const DURATIONS: Rule = Rule::invalid(
+    "job/durations",
+    "runningEstimate and the timeouts of policies are durations that are not negative, such as 90s or 1h30m",
+    durations,
+)
+.on(&[Create]);
+
+/// The job's own policies and those of each task, with the place where they are written.
+fn policy_lists(job: &Value) -> Vec<(String, &[Value])> {
+    let own = std::iter::once(("spec.policies".to_owned(), items(job, "/spec/policies")));
+    let of_tasks = tasks(job).iter().enumerate();
+    own.chain(of_tasks.map(|(index, task)| {
+        (
+            format!("{}.policies", task_label(index, task)),
+            items(task, "/policies"),
+        )
+    }))
+    .collect()
+}
+
+fn each_policy(case: &Case<'_>, mut with: impl FnMut(String, &Value)) {
+    for (place, policies) in policy_lists(case.object) {
+        for (index, policy) in policies.iter().enumerate() {
+            with(format!("{}: {place}[{index}]", case.subject()), policy);
+        }
+    }
+}
+
+/// All events of a policy. The single one may be repeated in the list, as in Volcano.
+fn events(policy: &Value) -> Vec<&str> {
+    let listed: Vec<&str> = items(policy, "/events")
+        .iter()
+        .map(|event| event.as_str().unwrap_or_default())
+        .collect();
+    let single = Some(text(policy, "/event")).filter(|event| !event.is_empty() && !listed.contains(event));
+    single.into_iter().chain(listed.iter().copied()).collect()
+}
+
+fn trigger(case: &Case<'_>, broken: &mut Vec<String>) {
+    each_policy(case, |place, policy| {
+        let (by_event, by_code) = (!events(policy).is_empty(), !at(policy, "/exitCode").is_null());
+        if by_event && by_code {
+            broken.push(format!(
+                "{place} names both events ({}) and exitCode {}, write two policies",
+                events(policy).join(", "),
+                brief(at(policy, "/exitCode"))
+            ));
+        } else if !by_event && !by_code {
+            broken.push(format!("{place} names neither an event nor an exitCode, add one"));
+        }
+    });
+}
+
+fn words(case: &Case<'_>, broken: &mut Vec<String>) {
+    each_policy(case, |place, policy| {
+        for event in events(policy).into_iter().filter(|event| !EVENTS.contains(event)) {
+            broken.push(format!(
+                "{place} has the event {event:?}, known are {}",
+                EVENTS.join(", ")
+            ));
+        }
+        let action = at(policy, "/action");
+        if !action.as_str().is_some_and(|action| ACTIONS.contains(&action)) {
+            broken.push(format!(
+                "{place} has the action {}, known are {}",
+                brief(action),
+                ACTIONS.join(", ")
+            ));
+        }
+        let code = at(policy, "/exitCode");
+        if code.as_i64() == Some(0) {
+            broken.push(format!("{place} has the exitCode 0, which is success: choose another"));
+        } else if outside(code, &(i64::from(i32::MIN)..=i64::from(i32::MAX))) {
+            broken.push(format!(
+                "{place} has the exitCode {}, choose a whole number other than 0",
+                brief(code)
+            ));
+        }
+    });
+}
+
+fn once(case: &Case<'_>, broken: &mut Vec<String>) {
+    for (place, policies) in policy_lists(case.object) {
+        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+        for (index, policy) in policies.iter().enumerate() {
+            let code = integer(policy, "/exitCode").map(|code| format!("exit code {code}"));
+            let triggers = events(policy).into_iter().map(|event| format!("event {event}"));
+            for trigger in triggers.chain(code) {
+                let subject = case.subject();
+                match seen.insert(trigger.clone(), index) {
+                    Some(earlier) if earlier == index => {
+                        broken.push(format!("{subject}: {place}[{index}] names {trigger} twice, keep one"));
+                    }
+                    Some(earlier) => broken.push(format!(
+                        "{subject}: {place}[{earlier}] and [{index}] are both for {trigger}, keep one"
+                    )),
+                    None => {}
+                }
+            }
+        }
+        let others = seen.keys().filter(|trigger| trigger.starts_with("event ")).count();
+        if seen.contains_key("event *") && others > 1 {
+            broken.push(format!(
+                "{}: {place} has the event * beside {} others, which it includes: keep * or the others",
+                case.subject(),
+                others.saturating_sub(1)
+            ));
+        }
+    }
+}
+
+fn durations(case: &Case<'_>, broken: &mut Vec<String>) {
+    let mut check = |place: String, value: &Value| match value.as_str().map(Duration::parse) {
+        Some(Ok(duration)) if duration.as_nanos() < 0 => {
+            broken.push(format!("{place} is {}, choose 0s or more", brief(value)));
+        }
+        Some(Ok(_)) => {}
+        Some(Err(error)) => broken.push(format!("{place}: {error}")),
+        None if value.is_null() => {}
+        None => broken.push(format!("{place} is {}, write a text such as \"90s\"", brief(value))),
+    };
+    let estimate = format!("{}: spec.runningEstimate", case.subject());
+    check(estimate, at(case.object, "/spec/runningEstimate"));
+    each_policy(case, |place, policy| {
+        check(format!("{place}.timeout"), at(policy, "/timeout"));
+    });
+}
