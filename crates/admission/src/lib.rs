@@ -73,7 +73,11 @@ impl Kind {
     /// comes; and while it is, what it asks for cannot change past the other rules.
     fn tables(self, case: &Case<'_>) -> &'static [&'static [Rule]] {
         let leaving = |old: &&Value| !read::at(old, "/metadata/deletionTimestamp").is_null();
-        match case.old.filter(leaving).filter(|_| case.request.operation == Operation::Update) {
+        match case
+            .old
+            .filter(leaving)
+            .filter(|_| case.request.operation == Operation::Update)
+        {
             Some(old) if old.get("spec") == case.object.get("spec") => self.end_rules(),
             Some(_) if self == Self::Queue => &[queue::END_RULES, queue::RULES],
             _ => self.rules(),

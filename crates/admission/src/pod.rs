@@ -15,7 +15,11 @@ pub(crate) const RULES: &[Rule] = &[Rule::invalid(
 
 /// A number above 0, or a share of all pods that is neither none nor all.
 fn is_amount(written: &str) -> bool {
-    let number = |text: &str| text.parse::<u32>().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let number = |text: &str| {
+        text.parse::<u32>()
+            .ok()
+            .filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+    };
     match written.strip_suffix('%') {
         Some(share) => number(share).is_some_and(|share| (1..=99).contains(&share)),
         None => number(written).is_some_and(|count| count > 0),

@@ -61,7 +61,10 @@ fn min_member(case: &Case<'_>, broken: &mut Vec<String>) {
     let whole = std::iter::once(("spec.minMember".to_owned(), at(case.object, "/spec/minMember")));
     let of_tasks = entries(at(case.object, "/spec/minTaskMember"));
     let of_tasks = of_tasks.map(|(task, count)| (format!("spec.minTaskMember[{task}]"), count));
-    for (place, count) in whole.chain(of_tasks).filter(|(_, count)| outside(count, &(0..=COUNT_MAX))) {
+    for (place, count) in whole
+        .chain(of_tasks)
+        .filter(|(_, count)| outside(count, &(0..=COUNT_MAX)))
+    {
         broken.push(format!(
             "{}: {place} is {}, choose a whole number from 0 to {COUNT_MAX}",
             case.subject(),
@@ -83,7 +86,11 @@ fn min_resources(case: &Case<'_>, broken: &mut Vec<String>) {
 
 fn topology(case: &Case<'_>, broken: &mut Vec<String>) {
     let subject = case.subject();
-    tiers(&format!("{subject}: spec"), at(case.object, "/spec/networkTopology"), broken);
+    tiers(
+        &format!("{subject}: spec"),
+        at(case.object, "/spec/networkTopology"),
+        broken,
+    );
     for (index, policy) in items(case.object, "/spec/subGroupPolicy").iter().enumerate() {
         let place = format!("{subject}: spec.subGroupPolicy[{index}]");
         tiers(&place, at(policy, "/networkTopology"), broken);

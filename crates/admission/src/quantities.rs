@@ -1,10 +1,11 @@
 //! Lists of quantities in objects that nobody has promised anything about.
 
 use basalt_api::Quantity;
+use basalt_api::fraction::Fraction;
 use basalt_api::quantity::Format;
 use serde_json::Value;
 
-use crate::read::brief;
+use crate::read::{at, brief, items};
 
 /// Amounts count no further than this (10^23 units): hundreds of thousands of them can be added up.
 const NANO_MAX: i128 = 10_i128.pow(32);
@@ -43,6 +44,22 @@ pub(crate) fn amount(list: &Value, dimension: &str) -> Option<Quantity> {
 fn bounded(amount: Quantity) -> Quantity {
     let nano = amount.nano().clamp(-NANO_MAX, NANO_MAX);
     Quantity::from_nano(nano, amount.format()).unwrap_or(amount)
+}
+
+/// The dimensions of which a queue is guaranteed a share of the cluster, and the share in billionths.
+pub(crate) fn shares(queue: &Value) -> impl Iterator<Item = (&str, i128)> {
+    let percentage = at(queue, "/spec/guarantee/percentage");
+    let share = quantity(at(percentage, "/value")).ok().map(Fraction::new);
+    let share = share.filter(|share| share.is_share()).map(|share| share.value().nano());
+    let named = items(percentage, "/dimensions").iter().filter_map(Value::as_str);
+    named.filter_map(move |dimension| Some((dimension, share?)))
+}
+
+/// So many billionths of an amount, held within the type.
+pub(crate) fn share_of(share: i128, amount: i128) -> i128 {
+    const ONE: i128 = 1_000_000_000;
+    let whole = (amount / ONE).saturating_mul(share);
+    whole.saturating_add((amount % ONE).saturating_mul(share) / ONE)
 }
 
 /// A sum in words, written as `like` is.

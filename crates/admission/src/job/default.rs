@@ -75,7 +75,10 @@ fn follow_replicas(stored: &Value, job: &mut Value) {
     let before = tasks(stored);
     for (index, task) in list_mut(job, "/spec/tasks").iter_mut().enumerate() {
         let Some(old) = before.get(index) else { continue };
-        let (pods, size) = (replicas(task), integer(task, "/partitionPolicy/partitionSize").unwrap_or(0));
+        let (pods, size) = (
+            replicas(task),
+            integer(task, "/partitionPolicy/partitionSize").unwrap_or(0),
+        );
         let scaled = pods != replicas(old) && at(task, TOTAL) == at(old, TOTAL);
         if scaled && size > 0 && pods > 0 && pods % size == 0 {
             set(task, "/partitionPolicy", "totalPartitions", json!(pods / size));

@@ -142,7 +142,12 @@ fn compare(place: &Place<'_>, old: &Value, new: &Value, changes: &mut Vec<String
                     above: place.key,
                 };
                 let (before, now) = (before.get(key), now.get(key));
-                compare(&inner, before.unwrap_or(&Value::Null), now.unwrap_or(&Value::Null), changes);
+                compare(
+                    &inner,
+                    before.unwrap_or(&Value::Null),
+                    now.unwrap_or(&Value::Null),
+                    changes,
+                );
             }
         }
         (Value::Array(before), Value::Array(now)) if before.len() == now.len() => {

@@ -13,8 +13,7 @@ use crate::rule::{Case, Rule};
 const COUNT_MAX: i64 = i32::MAX as i64;
 const COUNTS: RangeInclusive<i64> = 0..=COUNT_MAX;
 
-pub(super) const TASKS_PRESENT: Rule =
-    Rule::invalid("job/tasks-present", "a job has at least one task", tasks_present);
+pub(super) const TASKS_PRESENT: Rule = Rule::invalid("job/tasks-present", "a job has at least one task", tasks_present);
 pub(super) const REPLICAS: Rule = Rule::invalid(
     "job/replicas",
     "replicas are whole numbers, zero or more, and all together no more than the type holds (2147483647)",
@@ -67,12 +66,7 @@ fn tasks_present(case: &Case<'_>, broken: &mut Vec<String>) {
 }
 
 /// Says where a number of the job or a task is not within `range`.
-fn check_range(
-    place: String,
-    value: &Value,
-    range: &RangeInclusive<i64>,
-    broken: &mut Vec<String>,
-) {
+fn check_range(place: String, value: &Value, range: &RangeInclusive<i64>, broken: &mut Vec<String>) {
     if outside(value, range) {
         broken.push(format!(
             "{place} is {}, choose a whole number from {} to {}",

@@ -74,7 +74,9 @@ fn circle<'a>(tasks: &'a [Value], places: &BTreeMap<&'a str, usize>) -> Vec<&'a 
             }
         }
     }
-    let mut free: Vec<usize> = (0..tasks.len()).filter(|index| waiting.get(*index) == Some(&0)).collect();
+    let mut free: Vec<usize> = (0..tasks.len())
+        .filter(|index| waiting.get(*index) == Some(&0))
+        .collect();
     while let Some(done) = free.pop() {
         for waiter in waiters.get_mut(done).map(std::mem::take).unwrap_or_default() {
             if let Some(count) = waiting.get_mut(waiter) {
@@ -145,7 +147,11 @@ pub(crate) fn tiers(place: &str, topology: &Value, broken: &mut Vec<String>) {
 
 fn topology(case: &Case<'_>, broken: &mut Vec<String>) {
     let subject = case.subject();
-    tiers(&format!("{subject}: spec"), at(case.object, "/spec/networkTopology"), broken);
+    tiers(
+        &format!("{subject}: spec"),
+        at(case.object, "/spec/networkTopology"),
+        broken,
+    );
     for (index, task) in tasks(case.object).iter().enumerate() {
         let place = format!("{subject}: {}.partitionPolicy", task_label(index, task));
         tiers(&place, at(task, "/partitionPolicy/networkTopology"), broken);

@@ -138,7 +138,9 @@ fn mounts(case: &Case<'_>, broken: &mut Vec<String>) {
             if path.is_empty() {
                 broken.push(format!("{place}.mountPath is empty, say where to mount it"));
             } else if !paths.insert(path) {
-                broken.push(format!("{place}.mountPath is {path:?}, as an earlier one: choose another"));
+                broken.push(format!(
+                    "{place}.mountPath is {path:?}, as an earlier one: choose another"
+                ));
             } else if let Some(index) = of_job.get(path) {
                 broken.push(format!(
                     "{place}.mountPath is {path:?}, and so is that of spec.volumes[{index}]: choose another"

@@ -13,7 +13,7 @@ use basalt_api::names;
 use basalt_api::quantity::Format;
 use serde_json::Value;
 
-use crate::quantities::{amount, amounts, written};
+use crate::quantities::{amount, amounts, share_of, shares, written};
 use crate::read::at;
 use crate::rule::{Case, Rule};
 use crate::view::{Measure, Tally, parent_of};
@@ -105,9 +105,16 @@ impl Kind {
         at(queue, self.measure("").list())
     }
 
+    /// The dimensions that a queue itself sets.
+    fn set(self, queue: &Value) -> BTreeSet<&str> {
+        let written = amounts(self.list(queue)).map(|(dimension, _)| dimension);
+        let shares = shares(queue).map(|(dimension, _)| dimension);
+        written.chain(shares.filter(|_| self == Self::Guarantee)).collect()
+    }
+
     /// The dimensions that this queue or those below it have anything of.
     fn dimensions(self, case: &Case<'_>) -> BTreeSet<String> {
-        let own = amounts(self.list(case.object)).map(|(dimension, _)| dimension.to_owned());
+        let own = self.set(case.object).into_iter().map(str::to_owned);
         let below = case
             .view
             .tree()
@@ -126,14 +133,39 @@ impl Kind {
         let tree = case.view.tree();
         let tally: &Tally = tree.tally(case.request.name, &self.measure(dimension))?;
         let (largest, name) = tally.largest().filter(|_| !tree.is_tied(case.request.name))?;
-        Some((if self == Self::Capability { largest } else { tally.sum }, name))
+        let all = || self.together(case, case.request.name, dimension);
+        Some((if self == Self::Capability { largest } else { all() }, name))
+    }
+
+    /// What the children of a queue have together.
+    fn together(self, case: &Case<'_>, queue: &str, dimension: &str) -> i128 {
+        let sum = |measure| case.view.tree().tally(queue, &measure).map_or(0, |tally| tally.sum);
+        let amount = sum(self.measure(dimension));
+        amount.saturating_add(self.weighed(case, dimension, sum(Measure::Share(dimension.into()))))
+    }
+
+    /// What a share of the cluster weighs: nothing while there are no nodes, or where it is no guarantee.
+    fn weighed(self, case: &Case<'_>, dimension: &str, share: i128) -> i128 {
+        let cluster = case.view.cluster_total(dimension).filter(|_| self == Self::Guarantee);
+        share_of(share, cluster.unwrap_or_default())
+    }
+
+    /// What the queue itself sets: an amount, a share of the cluster, or both together.
+    fn own(self, case: &Case<'_>, queue: &Value, dimension: &str) -> Option<i128> {
+        let written = amount(self.list(queue), dimension).map(Quantity::nano);
+        let share = shares(queue).filter(|(name, _)| *name == dimension && self == Self::Guarantee);
+        let share = share.map(|(_, share)| share).max();
+        if written.is_none() && share.is_none() {
+            return None;
+        }
+        let share = self.weighed(case, dimension, share.unwrap_or_default());
+        Some(written.unwrap_or_default().saturating_add(share))
     }
 
     /// What the queue counts for: its own amount, else what its children have.
     fn counts(self, case: &Case<'_>, queue: &Value, dimension: &str) -> i128 {
-        let own = amount(self.list(queue), dimension).map(Quantity::nano);
         let children = || self.of_all_children(case, dimension).map(|(amount, _)| amount);
-        own.or_else(children).unwrap_or_default()
+        self.own(case, queue, dimension).or_else(children).unwrap_or_default()
     }
 
     /// The nearest bound from `parent` upwards.
@@ -147,7 +179,11 @@ impl Kind {
         }
         let set = path.iter().find_map(|name| Some((*name, tree.own(name, &measure)?)));
         if let Some((queue, amount)) = set {
-            return Some(Bound { queue, amount });
+            let share = tree.own(queue, &Measure::Share(dimension.into())).unwrap_or_default();
+            // A share bounds nothing while there is nothing that it is a share of.
+            let known = self != Self::Guarantee || share == 0 || case.view.cluster_total(dimension).is_some();
+            let amount = amount.saturating_add(self.weighed(case, dimension, share));
+            return known.then_some(Bound { queue, amount });
         }
         let top = path
             .last()
@@ -184,8 +220,7 @@ impl Kind {
                 new
             } else {
                 let place = if cluster { names::ROOT_QUEUE } else { bound.queue };
-                let tally = case.view.tree().tally(place, &self.measure(&dimension));
-                let all = tally.map_or(0, |tally| tally.sum);
+                let all = self.together(case, place, &dimension);
                 all.saturating_sub(before).saturating_add(new)
             };
             if total > bound.amount {
@@ -199,9 +234,15 @@ impl Kind {
         let format = own.map_or(Format::DecimalSi, Quantity::format);
         let say = |nano: i128| written(nano, format);
         let field = self.field(dimension);
-        let part = match own {
-            Some(own) => format!("{}: {field} is {own}", case.subject()),
-            None => format!("{}: {field} of what is below it is {}", case.subject(), say(new)),
+        let set = self.own(case, case.object, dimension);
+        let part = match (own, set) {
+            (Some(own), Some(set)) if own.nano() == set => format!("{}: {field} is {own}", case.subject()),
+            (_, Some(set)) => format!(
+                "{}: spec.guarantee of {dimension} is {} with its percentage",
+                case.subject(),
+                say(set)
+            ),
+            _ => format!("{}: {field} of what is below it is {}", case.subject(), say(new)),
         };
         let room = say(bound.amount.saturating_sub(total.saturating_sub(new)).max(0));
         match (self, bound.queue) {
@@ -226,25 +267,31 @@ impl Kind {
 
     /// Judges a bound that this request sets or lowers by what is below it.
     fn of_children(self, case: &Case<'_>, broken: &mut Vec<String>) {
-        for (dimension, bound) in amounts(self.list(case.object)) {
-            let before = case.old.and_then(|old| amount(self.list(old), dimension));
+        for dimension in self.set(case.object) {
+            let bound = self.own(case, case.object, dimension).unwrap_or_default();
+            let before = case.old.and_then(|old| self.own(case, old, dimension));
             let lowered = before.is_none_or(|before| bound < before);
             let Some((below, child)) = self.of_all_children(case, dimension) else {
                 continue;
             };
-            if lowered && below > bound.nano() {
-                let field = self.field(dimension);
-                let least = written(below, bound.format());
-                let whose = if self == Self::Capability {
-                    format!("{field} of its child {child:?} is {least}")
-                } else {
-                    format!("its children {} {least} together ({child:?} the most)", self.verb())
-                };
-                broken.push(format!(
-                    "{}: {field} is {bound}, but {whose}: choose at least {least} or lower what is below first",
-                    case.subject()
-                ));
+            // A share bounds nothing while there is nothing that it is a share of.
+            let by_share = amount(self.list(case.object), dimension).is_none();
+            if !lowered || below <= bound || (by_share && case.view.cluster_total(dimension).is_none()) {
+                continue;
             }
+            let written_as = amount(self.list(case.object), dimension).map_or(Format::DecimalSi, Quantity::format);
+            let field = self.field(dimension);
+            let least = written(below, written_as);
+            let whose = if self == Self::Capability {
+                format!("{field} of its child {child:?} is {least}")
+            } else {
+                format!("its children {} {least} together ({child:?} the most)", self.verb())
+            };
+            broken.push(format!(
+                "{}: {field} is {}, but {whose}: choose at least {least} or lower what is below first",
+                case.subject(),
+                written(bound, written_as)
+            ));
         }
     }
 }

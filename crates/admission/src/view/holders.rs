@@ -37,7 +37,10 @@ impl Unfinished {
 
     /// One of them in words, a Job if there is one.
     pub(crate) fn first(&self) -> Option<String> {
-        let job = self.jobs.first().map(|(namespace, name)| format!("Job {namespace}/{name}"));
+        let job = self
+            .jobs
+            .first()
+            .map(|(namespace, name)| format!("Job {namespace}/{name}"));
         let group = || self.groups.first();
         job.or_else(|| group().map(|(namespace, name)| format!("PodGroup {namespace}/{name}")))
     }

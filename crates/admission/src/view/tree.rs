@@ -11,7 +11,7 @@ use std::sync::Arc;
 use basalt_api::names;
 use serde_json::Value;
 
-use crate::quantities::amounts;
+use crate::quantities::{amounts, shares};
 use crate::read::{at, text};
 
 /// Steps of a walk towards the root; more means a cycle that was stored by other means.
@@ -33,6 +33,9 @@ pub(crate) enum Measure {
     Deserved(Arc<str>),
     /// Guarantee of a dimension: the queue's own, else the sum of its children's.
     Guarantee(Arc<str>),
+    /// The part of a guarantee that is written as a share of the cluster, in billionths: it weighs what the nodes
+    /// offer at the time. Set wherever [`Measure::Guarantee`] is.
+    Share(Arc<str>),
     /// Capability of a dimension: the queue's own, else the largest of its children's.
     Capability(Arc<str>),
     /// Queues of the subtree whose status is not Closed.
@@ -48,7 +51,7 @@ impl Measure {
             Self::Deserved(_) => "/spec/deserved",
             Self::Guarantee(_) => "/spec/guarantee/resource",
             Self::Capability(_) => "/spec/capability",
-            Self::Unclosed | Self::Levels => "",
+            Self::Share(_) | Self::Unclosed | Self::Levels => "",
         }
     }
 
@@ -57,7 +60,7 @@ impl Measure {
         let sum = children.map(|tally| tally.sum);
         let largest = children.and_then(Tally::largest).map(|(amount, _)| amount);
         match self {
-            Self::Deserved(_) | Self::Guarantee(_) => own.or(sum),
+            Self::Deserved(_) | Self::Guarantee(_) | Self::Share(_) => own.or(sum),
             Self::Capability(_) => own.or(largest),
             Self::Unclosed => Some(own.unwrap_or_default().wrapping_add(sum.unwrap_or_default())),
             Self::Levels => Some(own.unwrap_or_default().wrapping_add(largest.unwrap_or_default())),
@@ -117,6 +120,13 @@ fn own_counts(queue: &Value) -> Counts {
         for (dimension, amount) in amounts(at(queue, list)) {
             own.insert(measure(dimension.into()), amount.nano());
         }
+    }
+    // Whoever guarantees a dimension either way sets it both ways: nothing of its children shines through.
+    let guaranteed = amounts(at(queue, "/spec/guarantee/resource")).map(|(dimension, _)| (dimension, 0));
+    for (dimension, share) in guaranteed.chain(shares(queue)) {
+        own.entry(Measure::Guarantee(dimension.into())).or_insert(0);
+        let written = own.entry(Measure::Share(dimension.into())).or_insert(0);
+        *written = share.max(*written);
     }
     own
 }

@@ -31,10 +31,17 @@ fn a_group_without_queue_gets_the_namespaces_queue_or_default() {
     assert_eq!(queue(&row), Some(json!("team-a")));
 }
 
-/// A group on its way out is let go whatever its queue has become.
+/// A group on its way out is let go whatever its queue has become; but it is not moved past the rules.
 #[test]
 fn finalizers_come_off_in_any_queue() {
-    let mut row = build("moved", json!(["default", "nowhere"]));
-    row.object.as_mut().expect("object")["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    assert_eq!(decide(&row).verdict, Verdict::Allow);
+    let leaving = |queues: [&str; 2]| {
+        let mut row = build("moved", json!(queues));
+        for object in [&mut row.object, &mut row.old] {
+            object.as_mut().expect("object")["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
+        row.old.as_mut().expect("object")["metadata"]["finalizers"] = json!(["example.com/hold"]);
+        decide(&row).verdict
+    };
+    assert_eq!(leaving(["nowhere", "nowhere"]), Verdict::Allow);
+    assert!(matches!(leaving(["default", "nowhere"]), Verdict::Refuse(_)));
 }

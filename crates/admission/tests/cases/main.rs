@@ -6,6 +6,7 @@ mod delivery;
 mod docs;
 mod fuzz;
 mod job;
+mod mutate;
 mod queue;
 mod reviews;
 mod sums;
@@ -66,6 +67,7 @@ fn rule_ids_are_unique_and_explained() {
 fn every_refusal_names_the_object() {
     for row in all().iter().filter(|row| row.refused) {
         let message = table::refusal(row).expect("it is refused").message;
+        // A name that the server will make is known by its beginning.
         assert!(message.contains(&row.name), "{}: {message}", row.title);
     }
 }

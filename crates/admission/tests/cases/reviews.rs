@@ -2,7 +2,7 @@
 //! mutation on stable Rust; a new way to end (which rule, how many clauses, what is patched) is what makes
 //! an input worth keeping.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use basalt_admission::{Review, Settings, Stage, View, admit};
@@ -10,12 +10,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use crate::mutate::{KINDS_OF_VALUES, Random, mutated, pointers};
 use crate::table::{Row, World, all, mismatch};
 
 /// What `cargo test` runs; `BASALT_FUZZ_EXECUTIONS` says otherwise.
-const EXECUTIONS: u64 = 20_000;
+const EXECUTIONS: u64 = 10_000;
 const CORPUS_MAX: usize = 20_000;
-const INPUT_MAX: usize = 64 * 1024;
 /// Far above any decision, so that a busy machine does not fail it, and far below a hang.
 const TIME_MAX: Duration = Duration::from_secs(2);
 
@@ -66,15 +66,93 @@ fn bodies_that_are_no_reviews_are_told_why() {
     check(connect, "request.operation is \"CONNECT\"");
 }
 
+/// The table as reviews, and objects in which every field is set.
+fn seeds() -> Vec<Value> {
+    all().iter().chain(&whole_objects()).map(Row::review).collect()
+}
+
+fn resource(review: &Value) -> &str {
+    review["request"]["resource"]["resource"].as_str().unwrap_or_default()
+}
+
+/// One object of each kind with every field that rules read, new and changed.
+fn whole_objects() -> Vec<Row> {
+    let texts: Value = serde_json::from_str(include_str!("table/whole.json")).expect("JSON");
+    let kinds = [
+        ("batch.volcano.sh", "jobs"),
+        ("scheduling.volcano.sh", "podgroups"),
+        ("scheduling.volcano.sh", "queues"),
+        ("bus.volcano.sh", "commands"),
+        ("", "pods"),
+    ];
+    let row = |(group, resource): (&'static str, &'static str)| Row {
+        object: Some(texts[resource].clone()),
+        ..Row::new(group, resource, "whole")
+    };
+    let changed = |row: Row| Row {
+        old: row.object.clone(),
+        ..row
+    };
+    let new = kinds.map(row);
+    new.iter().cloned().map(changed).chain(new.iter().cloned()).collect()
+}
+
+/// Every field that any case has, with a value of every kind in its place.
+#[test]
+fn every_field_with_every_kind_of_value_is_answered() {
+    let view = World::usual().view();
+    let mut seen = BTreeSet::new();
+    let (mut executions, mut ends) = (0_u64, BTreeSet::new());
+    let mut answer = |review: &Value| {
+        executions += 1;
+        ends.insert(run(&view, review.to_string().as_bytes()));
+    };
+    for review in seeds() {
+        let what = format!("{} {}", resource(&review), review["request"]["operation"]);
+        for place in pointers(&review) {
+            let inside = place.starts_with("/request/object") || place.starts_with("/request/oldObject");
+            // The second element of a list is read as the first is.
+            let field: String = place.chars().filter(|c| !c.is_ascii_digit()).collect();
+            if !inside || !seen.insert((what.clone(), field)) {
+                continue;
+            }
+            let stored = place.replacen("/request/object", "/request/oldObject", 1);
+            for value in KINDS_OF_VALUES.iter() {
+                let mut changed = review.clone();
+                *changed.pointer_mut(&place).expect("a place") = value.clone();
+                // The same in what is stored, where it came by other means, every second time.
+                if seen.len().is_multiple_of(2)
+                    && let Some(here) = changed.pointer_mut(&stored)
+                {
+                    *here = value.clone();
+                }
+                answer(&changed);
+            }
+        }
+    }
+    println!(
+        "AdmissionReview: {} fields, {} kinds of values, {executions} executions, {} ways to end",
+        seen.len(),
+        KINDS_OF_VALUES.len(),
+        ends.len()
+    );
+}
+
 #[test]
 fn mutated_reviews_are_always_answered() {
     let executions = std::env::var("BASALT_FUZZ_EXECUTIONS").map_or(EXECUTIONS, |text| text.parse().expect("a number"));
     let view = World::usual().view();
-    let mut corpus: Vec<Vec<u8>> = all().iter().map(|row| row.review().to_string().into_bytes()).collect();
-    let first = corpus.len();
-    let mut ends: BTreeSet<String> = corpus.iter().map(|input| run(&view, input)).collect();
+    let mut corpus: Vec<Vec<Value>> = Vec::new();
+    let mut ends: BTreeSet<String> = BTreeSet::new();
+    for seed in seeds() {
+        ends.insert(run(&view, seed.to_string().as_bytes()));
+        keep(&mut corpus, seed);
+    }
+    let size = |corpus: &[Vec<Value>]| corpus.iter().map(Vec::len).sum::<usize>();
+    let first = size(&corpus);
     let mut random = Random(0x5EED);
     let mut slowest = Duration::ZERO;
+    let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
     for _ in 0..executions {
         let input = mutated(&corpus, &mut random);
         let begun = Instant::now();
@@ -85,15 +163,31 @@ fn mutated_reviews_are_always_answered() {
             "{slowest:?} for {}",
             String::from_utf8_lossy(&input)
         );
-        if corpus.len() < CORPUS_MAX && ends.insert(end) {
-            corpus.push(input);
+        let kind = end.split(' ').next().unwrap_or_default();
+        *kinds.entry(kind.to_owned()).or_default() += 1;
+        if ends.len() < CORPUS_MAX
+            && ends.insert(end)
+            && let Ok(review) = serde_json::from_slice(&input)
+        {
+            keep(&mut corpus, review);
         }
     }
+    kinds.retain(|_, count| *count > executions / 100);
     println!(
-        "AdmissionReview: {executions} executions, corpus {} ({first} cases), {} ways to end, slowest {slowest:?}",
-        corpus.len(),
+        "AdmissionReview: {executions} executions {kinds:?}, corpus {} ({first} cases), {} ways to end, slowest {slowest:?}",
+        size(&corpus),
         ends.len()
     );
+}
+
+/// Puts a review to those of its kind. What has no kind that we know is not worth a list.
+fn keep(corpus: &mut Vec<Vec<Value>>, review: Value) {
+    let known = ["jobs", "podgroups", "queues", "commands", "pods"];
+    let Some(kind) = known.iter().position(|kind| *kind == resource(&review)) else {
+        return;
+    };
+    corpus.resize(known.len(), Vec::new());
+    corpus[kind].push(review);
 }
 
 /// Answers an input, checks the answers, and says in a few words how it ended.
@@ -141,140 +235,4 @@ fn patched(review: &Review, patch: &str, expected: Option<&Value>) -> String {
     assert_eq!(Some(&object), expected);
     let paths = patch.iter().map(|operation| operation.path().to_string());
     paths.collect::<Vec<_>>().join(" ")
-}
-
-/// SplitMix64: the same inputs in every run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, count: usize) -> usize {
-        (self.next() % count.max(1) as u64) as usize
-    }
-
-    fn pick<'a, T>(&mut self, among: &'a [T]) -> &'a T {
-        &among[self.below(among.len())]
-    }
-}
-
-fn mutated(corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
-    let mut input = random.pick(corpus).clone();
-    for _ in 0..=random.below(4) {
-        // Most bytes that are changed blindly only break the JSON; so most changes keep it.
-        if random.below(8) == 0 {
-            change_bytes(&mut input, random.pick(corpus).clone(), random);
-        } else if let Ok(mut value) = serde_json::from_slice::<Value>(&input) {
-            change_value(&mut value, random.pick(corpus).clone(), random);
-            input = value.to_string().into_bytes();
-        }
-    }
-    input.truncate(INPUT_MAX);
-    input
-}
-
-fn change_bytes(input: &mut Vec<u8>, other: Vec<u8>, random: &mut Random) {
-    let at = random.below(input.len());
-    match random.below(4) {
-        0 => input.truncate(at),
-        1 => input.insert(at, random.next() as u8),
-        2 if !input.is_empty() => input[at] ^= 1 << random.below(8),
-        _ => {
-            let from = random.below(other.len());
-            input.truncate(at);
-            input.extend_from_slice(&other[from..]);
-        }
-    }
-}
-
-fn change_value(value: &mut Value, other: Vec<u8>, random: &mut Random) {
-    let places = pointers(value);
-    let place = random.pick(&places).clone();
-    let replacement = match random.below(3) {
-        0 => serde_json::from_slice::<Value>(&other).ok().and_then(|other| {
-            let places = pointers(&other);
-            let place: &String = random.pick(&places);
-            other.pointer(place).cloned()
-        }),
-        _ => Some(interesting(random)),
-    };
-    match (random.below(4), place.rsplit_once('/')) {
-        (0, Some((parent, key))) => {
-            let key = key.replace("~1", "/").replace("~0", "~");
-            match value.pointer_mut(parent) {
-                Some(Value::Object(map)) => drop(map.remove(&key)),
-                Some(Value::Array(list)) if !list.is_empty() => {
-                    let at = random.below(list.len());
-                    let again = list[at].clone();
-                    list.push(again);
-                }
-                _ => {}
-            }
-        }
-        _ => {
-            if let (Some(here), Some(new)) = (value.pointer_mut(&place), replacement) {
-                *here = new;
-            }
-        }
-    }
-}
-
-fn interesting(random: &mut Random) -> Value {
-    const WORDS: [&str; 22] = [
-        "",
-        "root",
-        "default",
-        "team",
-        "team-a",
-        "full",
-        "loose",
-        "shut-a",
-        "busy",
-        "leaving",
-        "Open",
-        "Closed",
-        "Closing",
-        "CREATE",
-        "UPDATE",
-        "DELETE",
-        "-1",
-        "1e400",
-        "99999999999999999999999999Ei",
-        "0.0000000001",
-        "Queue",
-        "ü/~1",
-    ];
-    match random.below(9) {
-        0 => Value::Null,
-        1 => json!(random.next().is_multiple_of(2)),
-        2 => json!(random.next().cast_signed()),
-        3 => json!(random.below(70_000).cast_signed() - 5),
-        4 => json!(f64::from_bits(random.next())),
-        5 => json!({"cpu": random.below(100), "memory": "9Ei", "nvidia.com/gpu": random.below(3)}),
-        6 => json!([]),
-        7 => (0..random.below(100)).fold(json!("x"), |inner, _| json!([inner])),
-        _ => json!(random.pick(&WORDS)),
-    }
-}
-
-/// Every place in a value.
-fn pointers(value: &Value) -> Vec<String> {
-    let mut found = vec![String::new()];
-    let mut at = 0;
-    while let Some(here) = found.get(at).cloned() {
-        let escape = |key: &str| key.replace('~', "~0").replace('/', "~1");
-        match value.pointer(&here) {
-            Some(Value::Object(map)) => found.extend(map.keys().map(|key| format!("{here}/{}", escape(key)))),
-            Some(Value::Array(list)) => found.extend((0..list.len()).map(|index| format!("{here}/{index}"))),
-            _ => {}
-        }
-        at += 1;
-    }
-    found
 }

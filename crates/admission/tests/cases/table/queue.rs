@@ -33,6 +33,14 @@ pub(crate) fn build(what: &str, details: Value) -> Row {
             old: Some(spec(1)),
             ..row
         },
+        "deleting" | "posing" => {
+            let mut row = build("update", details);
+            let objects = [row.object.as_mut(), row.old.as_mut().filter(|_| what == "deleting")];
+            for object in objects.into_iter().flatten() {
+                object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            }
+            row
+        }
         "delete" => {
             let stored = queue(name, details[1].clone(), details[2].as_str().expect("a state"));
             Row {

@@ -5,6 +5,7 @@
 //! It drives the function itself, and the webhook over HTTPS.
 
 pub(crate) mod delivery;
+pub(crate) mod group;
 pub(crate) mod job;
 pub(crate) mod queue;
 
@@ -19,7 +20,7 @@ const GROUPS: &str = "podgroups.scheduling.volcano.sh";
 
 /// Every case there is.
 pub(crate) fn all() -> Vec<Row> {
-    [job::rows(), queue::rows(), delivery::rows()]
+    [job::rows(), group::rows(), queue::rows(), delivery::rows()]
         .into_iter()
         .flatten()
         .collect()
@@ -159,8 +160,13 @@ fn job_named(name: &str, spec: Value) -> Value {
     })
 }
 
-/// A Job `default/train` with this spec.
-pub(crate) fn job(spec: Value) -> Value {
+/// A Job `default/train` with this spec; tasks without a template get one.
+pub(crate) fn job(mut spec: Value) -> Value {
+    let tasks = spec.get_mut("tasks").and_then(Value::as_array_mut);
+    for task in tasks.into_iter().flatten().filter_map(Value::as_object_mut) {
+        let template = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
+        task.entry("template").or_insert(template);
+    }
     job_named("train", spec)
 }
 

@@ -232,8 +232,9 @@ fn questions(shape: &Shape, time: u32) -> Vec<Question> {
     };
     let new = spec(&shape.parent_of(child), &amounts(10));
     let closed = with(&above, "state", json!("Closed"));
+    let template = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
     let job = json!({"metadata": {"name": "j", "namespace": "default"}, "spec": {"queue": child, "minAvailable": 1, "maxRetry": 3,
-        "schedulerName": "volcano", "tasks": [{"name": "a", "replicas": 1}]}});
+        "schedulerName": "volcano", "tasks": [{"name": "a", "replicas": 1, "template": template}]}});
     let target = json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": parent, "uid": format!("uid-{parent}")});
     let command = json!({"metadata": {"name": "c", "namespace": "default"}, "action": "CloseQueue", "target": target});
     let other = |operation, group, resource, object| Question {
