@@ -92,7 +92,7 @@ fn default_plugins(job: &mut Value) {
         return;
     };
     let named = plugins.keys().filter_map(|name| Plugin::of_name(name));
-    let needed: Vec<Plugin> = named.flat_map(|plugin| plugin.needs()).copied().collect();
+    let needed: Vec<Plugin> = named.flat_map(Plugin::needs).copied().collect();
     for plugin in needed {
         plugins.entry(plugin.name()).or_insert_with(|| json!([]));
     }
