@@ -11,14 +11,13 @@ use super::{Act, edit, replicas};
 
 const WAITER: &str = "wait-for-master";
 
-/// Tries once a second; the arguments are host, port and seconds.
-const WAIT_SCRIPT: &str = r#"left=$3
-until nc -z -w 1 "$1" "$2" >/dev/null 2>&1; do
-  if [ "$left" -le 0 ]; then
+/// Tries once a second, with what the image has; the arguments are host, port and seconds.
+const WAIT_SCRIPT: &str = r#"end=$(($(date +%s) + $3))
+until { nc -z -w 1 "$1" "$2" || bash -c ': >"/dev/tcp/$0/$1"' "$1" "$2"; } >/dev/null 2>&1; do
+  if [ "$(date +%s)" -ge "$end" ]; then
     echo "$1:$2 did not answer within $3 s" >&2
     exit 1
   fi
-  left=$((left - 1))
   sleep 1
 done
 "#;
