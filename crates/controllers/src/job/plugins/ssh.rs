@@ -9,11 +9,13 @@ use std::sync::Arc;
 use basalt_api::Job;
 use basalt_api::job::TaskSpec;
 use basalt_api::job::plugins::{Plugin, SSH_FOLDER, Ssh};
+use ed25519_dalek::SigningKey;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{KeyToPath, PodSpec, SecretVolumeSource, Volume, VolumeMount};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use ssh_key::private::{Ed25519Keypair, KeypairData};
+use ssh_key::private::{Ed25519Keypair, Ed25519PrivateKey, KeypairData};
+use ssh_key::public::Ed25519PublicKey;
 use ssh_key::{LineEnding, PrivateKey};
 
 use super::hosts::Gang;
@@ -96,7 +98,11 @@ fn make_pair(job: &Job, entropy: &[u8; 32]) -> (String, String) {
     seed.update(b"basalt job plugin ssh\0");
     seed.update(entropy);
     seed.update(job.metadata.uid.as_deref().unwrap_or_default());
-    let keypair = Ed25519Keypair::from_seed(&seed.finalize().into());
+    let key = SigningKey::from_bytes(&seed.finalize().into());
+    let keypair = Ed25519Keypair {
+        public: Ed25519PublicKey(key.verifying_key().to_bytes()),
+        private: Ed25519PrivateKey::from_bytes(&key.to_bytes()),
+    };
     let comment = job.metadata.name.clone().unwrap_or_default();
     let key = PrivateKey::new(KeypairData::Ed25519(keypair), comment).expect("a plain pair of keys is a key");
     let private = key
