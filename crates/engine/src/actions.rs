@@ -4,6 +4,7 @@ mod allocate;
 mod backfill;
 mod borrow;
 mod close;
+mod crowd;
 mod enqueue;
 mod fifo;
 mod gang_evict;
@@ -32,6 +33,7 @@ use crate::plan::Purpose;
 use crate::plugin::{Fit, Hooks, Means, Refusal, Want};
 use crate::session::State;
 
+use self::crowd::Turn;
 use self::heap::Heap;
 pub(crate) use self::preempt::DryRun;
 
@@ -85,10 +87,17 @@ pub(crate) struct Attempt {
     pub refusal: Option<Refusal>,
 }
 
-/// Jobs by queue, each queue's in a heap, and the queues that have any in a heap of their own.
+/// Jobs by queue, each queue's in a heap, and the queues that have any in a heap of their own. Of jobs that wait alike
+/// only the first is in it, until it is served.
 struct Line {
     queues: Heap<QueueId>,
+    /// Those that are in that heap.
+    queued: FxHashSet<QueueId>,
     jobs: FxHashMap<QueueId, Heap<JobId>>,
+    /// Whose turn it is, if that stands for a crowd.
+    turn: Option<Turn>,
+    /// Those that stood for a crowd, in vain.
+    passed: Vec<(QueueId, Turn)>,
 }
 
 impl Cycle<'_> {
@@ -132,25 +141,37 @@ impl Cycle<'_> {
             queues.add(queue);
         }
         queues.order(|&a, &b| self.hooks.queue_order(self.state, a, b));
-        Line { queues, jobs }
+        Line {
+            queues,
+            queued: jobs.keys().copied().collect(),
+            jobs,
+            turn: None,
+            passed: Vec::new(),
+        }
     }
 
     fn next_queue(&self, line: &mut Line) -> Option<QueueId> {
         let order = |&a: &QueueId, &b: &QueueId| self.hooks.queue_order(self.state, a, b);
-        if self.hooks.queues_are_related() {
+        let next = if self.hooks.queues_are_related() {
             line.queues.pop_least(order)
         } else {
             line.queues.pop(order)
+        };
+        if let Some(queue) = &next {
+            line.queued.remove(queue);
         }
+        next
     }
 
     fn next_job(&self, line: &mut Line, queue: QueueId) -> Option<JobId> {
-        line.jobs
-            .get_mut(&queue)?
-            .pop(|&a, &b| self.hooks.job_order(self.state, a, b))
+        let jobs = line.jobs.get_mut(&queue)?;
+        let job = jobs.pop(|&a, &b| self.hooks.job_order(self.state, a, b))?;
+        line.turn = self.turn_of(job);
+        Some(job)
     }
 
     fn requeue(&self, line: &mut Line, queue: QueueId) {
+        line.queued.insert(queue);
         line.queues
             .push(queue, |&a, &b| self.hooks.queue_order(self.state, a, b));
     }

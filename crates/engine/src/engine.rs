@@ -123,6 +123,7 @@ impl Engine {
         self.conf = conf;
         self.candidates.clear();
         self.shortages.clear();
+        self.state.dissolve_crowds();
         self.state.ease();
     }
 
@@ -389,24 +390,44 @@ fn awaited(state: &State) -> FxHashMap<QueueId, Vec<(DimId, i64)>> {
     awaited
 }
 
-/// Brings the list of waiting groups up to date; it is sorted by key.
-fn merge(waiting: &mut Arc<Vec<Arc<Waiting>>>, news: BTreeMap<Arc<str>, Option<Arc<Waiting>>>) {
+/// Brings the list of waiting groups up to date; it is sorted by key. What is known already is no news, and what is no
+/// news is not looked at.
+fn merge(waiting: &mut Arc<Vec<Arc<Waiting>>>, mut news: BTreeMap<Arc<str>, Option<Arc<Waiting>>>) {
+    let mut at = 0;
+    news.retain(|key, new| {
+        at += before(&waiting[at..], key);
+        let known = waiting.get(at).filter(|known| known.pod_group == *key);
+        known != new.as_ref()
+    });
     if news.is_empty() {
         return;
     }
-    let mut merged = Vec::with_capacity(waiting.len() + news.len());
-    let mut news = news.into_iter().peekable();
-    for known in waiting.iter() {
-        while let Some((_, new)) = news.next_if(|(key, _)| *key < known.pod_group) {
-            merged.extend(new);
+    // Nobody else may have the list any more: then it is moved, not copied.
+    let known = Arc::try_unwrap(std::mem::take(waiting)).unwrap_or_else(|shared| shared.to_vec());
+    let mut merged = Vec::with_capacity(known.len() + news.len());
+    let mut known = known.into_iter();
+    for (key, new) in news {
+        let untouched = before(known.as_slice(), &key);
+        merged.extend(known.by_ref().take(untouched));
+        if known.as_slice().first().is_some_and(|known| known.pod_group == key) {
+            known.next();
         }
-        match news.next_if(|(key, _)| *key == known.pod_group) {
-            Some((_, new)) => merged.extend(new),
-            None => merged.push(known.clone()),
-        }
+        merged.extend(new);
     }
-    merged.extend(news.filter_map(|(_, new)| new));
+    merged.extend(known);
     *waiting = Arc::new(merged);
+}
+
+/// How many of a sorted list come before a key: few steps if it is near.
+fn before(list: &[Arc<Waiting>], key: &str) -> usize {
+    let is_before = |at: usize| list.get(at).is_some_and(|known| *known.pod_group < *key);
+    let (mut from, mut step) = (0, 1);
+    while is_before(from + step - 1) {
+        from += step;
+        step *= 2;
+    }
+    let rest = &list[from.min(list.len())..(from + step).min(list.len())];
+    from + rest.partition_point(|known| *known.pod_group < *key)
 }
 
 /// The account of every queue, by name.

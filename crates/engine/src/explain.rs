@@ -39,18 +39,27 @@ fn pods(code: Code, need: u32, have: u32) -> Reason {
 impl Cycle<'_> {
     /// Whether a group waits at the end of the cycle, and why.
     pub(crate) fn waiting(&mut self, job: JobId) -> Option<Arc<Waiting>> {
-        let counts = self.state.ledger.counts(job);
-        let pods = counts.of(Status::Pending) + counts.of(Status::Pipelined);
-        let reasons = self.shared_reasons(job, pods);
+        let reasons = self.shared_reasons(job, self.open_pods(job));
+        self.waiting_for(job, &reasons)
+    }
+
+    /// A group that waits for these reasons; none: it does not wait.
+    pub(crate) fn waiting_for(&self, job: JobId, reasons: &Arc<[Reason]>) -> Option<Arc<Waiting>> {
         let model = &self.state.model;
         (!reasons.is_empty()).then(|| {
             Arc::new(Waiting {
                 pod_group: model.jobs.name(job).clone(),
                 uid: model.jobs[job].uid.clone(),
-                pods,
-                reasons,
+                pods: self.open_pods(job),
+                reasons: reasons.clone(),
             })
         })
+    }
+
+    /// How many pods of a group have no place yet.
+    fn open_pods(&self, job: JobId) -> u32 {
+        let counts = self.state.ledger.counts(job);
+        counts.of(Status::Pending) + counts.of(Status::Pipelined)
     }
 
     /// Groups that wait for the same thing in the same way share their reasons: of a long backlog few are worked out.

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 pub use self::class::{Class, ClassKey, Classes};
 pub use self::places::{Bonds, Hold, Image, Mark, MarkKey, NOTHING, Numbers, Places, Tag, Topology, tag_text};
 pub use self::shared::Shared;
-pub use self::table::{ClassId, Id, JobId, NamespaceId, NodeId, QueueId, Table, TaskId};
+pub use self::table::{ClassId, CrowdId, Id, JobId, NamespaceId, NodeId, QueueId, Table, TaskId};
 use crate::facts::{BudgetFacts, NodeGroups, Phase, PriorityClassFacts, Taint, Tally};
 use crate::ledger::Status;
 use crate::resources::{Amounts, Dims};
@@ -146,7 +146,7 @@ impl Default for Task {
 }
 
 /// A role of a job: pods of one task.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Role {
     /// Its name; empty: the unnamed one.
     pub name: Arc<str>,
@@ -201,6 +201,10 @@ pub struct Job {
     pub unsettled: bool,
     /// One more than the state's `eased` when nothing more could be done for it; 0: look at it in any case.
     pub failed_at: u64,
+    /// The jobs among which it waits and which are like it; none: it is looked at for itself.
+    pub crowd: CrowdId,
+    /// The time of making by which it stands in line there.
+    pub stood_since_ms: i64,
     /// How long it may wait at most before it goes first.
     pub sla_ms: Option<i64>,
     /// Hard constraints that the engine does not know.
@@ -236,6 +240,8 @@ impl Default for Job {
             retry_at_ms: i64::MIN,
             unsettled: false,
             failed_at: 0,
+            crowd: CrowdId::NONE,
+            stood_since_ms: 0,
             sla_ms: None,
             unsupported: Vec::new(),
             tasks: Vec::new(),

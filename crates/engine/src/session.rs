@@ -1,12 +1,15 @@
 //! The state of the cluster, and how to try something: take a checkpoint, do it, roll back.
 
 mod apply;
+mod crowds;
 
 use std::sync::Arc;
 
 use crate::facts::Phase;
 use crate::ledger::{Claims, Ledger, Status};
 use crate::model::{ClassId, JobId, Model, NodeId, TaskId};
+
+pub(crate) use self::crowds::{Crowds, Kin, Likeness};
 
 /// Model and ledger together, with the undo log. Lives as long as the engine.
 #[derive(Clone, Debug, Default)]
@@ -29,8 +32,10 @@ pub struct State {
     pub(crate) changed: bool,
     /// Jobs whose pods or facts changed since their phase was last worked out.
     pub(crate) dirty_jobs: Vec<JobId>,
-    /// Jobs that wait for something, or may do.
+    /// Jobs that wait for something, or may do, and are looked at for themselves.
     pub(crate) unsettled: Vec<JobId>,
+    /// Those that wait alike.
+    pub(crate) crowds: Crowds,
     /// Groups whose slot was given back.
     pub(crate) gone_jobs: Vec<Arc<str>>,
     /// Pods that start may be asked to make room: that helps, too.
@@ -222,6 +227,7 @@ impl State {
     pub(crate) fn mark(&mut self, job: JobId) {
         if job.is_some() {
             self.dirty_jobs.push(job);
+            self.single_out(job);
             let record = &mut self.model.jobs[job];
             record.failed_at = 0;
             if !std::mem::replace(&mut record.unsettled, true) {
@@ -236,9 +242,10 @@ impl State {
         self.changed = true;
     }
 
-    /// The jobs that a cycle has to look at: those that changed, and those for which something may have changed. Drops
-    /// those that wait for nothing any more.
+    /// The jobs that a cycle has to look at: those that changed, and those for which something may have changed; of a
+    /// crowd the first. Drops those that wait for nothing any more.
     pub(crate) fn hopefuls(&mut self) -> Vec<JobId> {
+        let mut jobs = self.hopeful_crowds();
         let State {
             model,
             unsettled,
@@ -247,10 +254,9 @@ impl State {
         } = self;
         unsettled.sort_unstable();
         unsettled.dedup();
-        let mut jobs = Vec::new();
         unsettled.retain(|&id| {
             let job = &mut model.jobs[id];
-            if !job.unsettled {
+            if !job.unsettled || job.crowd.is_some() {
                 return false;
             }
             if job.failed_at == *eased + 1 {
@@ -259,6 +265,8 @@ impl State {
             jobs.push(id);
             true
         });
+        jobs.sort_unstable();
+        jobs.dedup();
         jobs
     }
 }

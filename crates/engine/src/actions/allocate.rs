@@ -53,12 +53,20 @@ impl Cycle<'_> {
                 None if !self.is_active(job) || self.is_hopeless(job) => None,
                 None => Some(self.worksheet(job)),
             };
+            let mut moved = false;
             if let Some(mut sheet) = sheet
                 && self.turn(job, &mut sheet, checkpoint)
-                && sheet.next < sheet.tasks.len()
             {
-                sheets.insert(job, sheet);
-                self.requeue_job(&mut line, queue, job);
+                moved = !sheet.kept.is_empty();
+                if sheet.next < sheet.tasks.len() {
+                    sheets.insert(job, sheet);
+                    self.requeue_job(&mut line, queue, job);
+                }
+            }
+            self.follow(&mut line, queue);
+            if moved {
+                // Room that was kept for it may be free now.
+                self.call_again(&mut line, queue);
             }
             self.let_head_block(&mut line, queue, job);
             if line.jobs.get(&queue).is_some_and(|jobs| !jobs.is_empty()) {
@@ -138,11 +146,16 @@ impl Cycle<'_> {
 
     /// Without the enqueue action every group is let in.
     fn admit_all(&mut self) {
-        for job in self.jobs.clone() {
-            let record = &self.state.model.jobs[job];
+        for first in self.jobs.clone() {
+            let record = &self.state.model.jobs[first];
             if record.present && record.phase == Phase::Pending && self.state.model.queues[record.queue].present {
-                self.state.set_phase(job, Phase::Inqueue);
-                self.state.mark(job);
+                for job in self.all_alike(first) {
+                    self.state.set_phase(job, Phase::Inqueue);
+                    self.state.mark(job);
+                    if job != first {
+                        self.jobs.push(job);
+                    }
+                }
             }
         }
     }

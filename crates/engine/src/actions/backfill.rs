@@ -15,6 +15,7 @@ impl Cycle<'_> {
         while let Some(queue) = self.next_queue(&mut line) {
             while let Some(job) = self.next_job(&mut line, queue) {
                 self.backfill_job(job);
+                self.follow(&mut line, queue);
             }
         }
         self.borrow();

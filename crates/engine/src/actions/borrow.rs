@@ -52,6 +52,7 @@ impl Cycle<'_> {
                 sheets.insert(job, tasks);
                 self.requeue_job(&mut line, queue, job);
             }
+            self.follow(&mut line, queue);
             self.requeue(&mut line, queue);
         }
     }
@@ -161,7 +162,11 @@ impl Cycle<'_> {
     /// Keeps what waiting jobs need that fit whole into what their queue is still due; of a queue no more than that.
     fn keep_minimums(&self, spare: &mut Spare) {
         let mut unmet: FxHashMap<QueueId, Amounts> = FxHashMap::default();
-        for &job in &self.state.unsettled {
+        let single = self.state.unsettled.iter().map(|&job| (job, 1));
+        let crowds = self.state.crowds.iter();
+        let first = crowds.filter_map(|crowd| Some((crowd.members().next()?, crowd.len())));
+        for (job, count) in single.chain(first) {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
             let queue = self.state.model.jobs[job].queue;
             if !queue.is_some() {
                 continue;
@@ -180,7 +185,8 @@ impl Cycle<'_> {
                 let kept = spare.kept.entry(queue).or_insert_with(none);
                 for (dim, need) in need.iter().filter(|&(dim, _)| dim != PODS) {
                     let kept = &mut kept[dim.index()];
-                    *kept = (*kept + need).min(unmet.get(dim).unwrap_or(0));
+                    let more = need.saturating_mul(count);
+                    *kept = kept.saturating_add(more).min(unmet.get(dim).unwrap_or(0));
                 }
             }
         }
@@ -236,6 +242,7 @@ impl Cycle<'_> {
             let refusal = refusal.unwrap_or_else(|| Refusal::of(Code::QueueOverDeserved, queue));
             self.attempts.entry(job).or_default().refusal.get_or_insert(refusal);
         }
+        line.turn = None;
         None
     }
 }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::crowd::News;
 use super::{Cycle, Decision};
 use crate::facts::{Phase, Tally};
 use crate::ledger::Status;
-use crate::model::{JobId, NodeId, TaskId};
+use crate::model::{CrowdId, JobId, NodeId, TaskId};
 use crate::mutants::mutant;
-use crate::plan::{Bind, Eviction, Pipelined, Purpose, Transaction, Waiting};
+use crate::plan::{Bind, Eviction, Pipelined, Purpose, Transaction};
 use crate::plugin::Want;
-use crate::session::Promise;
+use crate::session::{Promise, State};
 
 /// The transactions so far, one per job, in the order in which the jobs came up.
 #[derive(Default)]
@@ -120,10 +121,21 @@ impl Cycle<'_> {
 
     /// For each job that was looked at: whether it waits, and if so, that nothing more can be done for it until
     /// something changes.
-    pub(crate) fn settle(&mut self) -> BTreeMap<Arc<str>, Option<Arc<Waiting>>> {
+    pub(crate) fn settle(&mut self) -> News {
         let gone = std::mem::take(&mut self.state.gone_jobs);
-        let mut news: BTreeMap<Arc<str>, Option<Arc<Waiting>>> = gone.into_iter().map(|key| (key, None)).collect();
-        for job in std::mem::take(&mut self.jobs) {
+        let mut news: News = gone.into_iter().map(|key| (key, None)).collect();
+        let jobs = std::mem::take(&mut self.jobs);
+        let crowd_of = |state: &State, job: JobId| state.model.jobs[job].crowd;
+        let crowds = jobs.iter().map(|&job| (crowd_of(self.state, job), job));
+        let stood: BTreeMap<CrowdId, JobId> = crowds.filter(|(crowd, _)| crowd.is_some()).collect();
+        let single: Vec<JobId> = jobs
+            .into_iter()
+            .filter(|&job| !crowd_of(self.state, job).is_some())
+            .collect();
+        for &job in stood.values() {
+            self.settle_crowd(job, &mut news);
+        }
+        for job in single {
             let waiting = self.waiting(job);
             let counts = self.state.ledger.counts(job);
             let open = counts.of(Status::Pending) + counts.of(Status::Pipelined) > 0;
@@ -131,6 +143,15 @@ impl Cycle<'_> {
             let record = &mut self.state.model.jobs[job];
             record.unsettled = open || waiting.is_some() || record.phase == Phase::Pending;
             record.failed_at = if again { 0 } else { self.state.eased + 1 };
+            if record.unsettled
+                && !again
+                && let Some(likeness) = self.likeness(job)
+            {
+                let told = waiting
+                    .as_ref()
+                    .map_or_else(Arc::default, |waiting| waiting.reasons.clone());
+                self.state.join_crowd(job, likeness, &told);
+            }
             news.insert(self.state.model.jobs.name(job).clone(), waiting);
         }
         news
@@ -139,7 +160,7 @@ impl Cycle<'_> {
     /// Whether the next cycle has to look at a job again even if nothing changes: it has a claim to renew, stands at the
     /// head of a queue that it blocks, has just fallen back and was not asked about yet, or is tied to pods that may
     /// come.
-    fn is_worth_another_look(&self, job: JobId) -> bool {
+    pub(super) fn is_worth_another_look(&self, job: JobId) -> bool {
         let (queue, attempt) = (self.state.model.jobs[job].queue, self.attempts.get(&job));
         let asked = attempt.is_some_and(|attempt| attempt.refusal.is_some());
         let is_tied = |want: &Want| !want.is_plain();

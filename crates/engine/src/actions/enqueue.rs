@@ -29,6 +29,7 @@ impl Cycle<'_> {
                     self.let_head_block(&mut line, queue, job);
                 }
             }
+            self.follow(&mut line, queue);
             self.requeue(&mut line, queue);
         }
     }

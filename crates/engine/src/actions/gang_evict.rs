@@ -36,26 +36,31 @@ impl Cycle<'_> {
         let mut line = self.starving_line();
         while let Some(queue) = self.next_queue(&mut line) {
             if means == Means::GangReclaim && self.hooks.overused(self.state, queue) {
+                line.close(queue);
                 continue;
             }
             let Some(job) = self.next_job(&mut line, queue) else {
                 continue;
             };
-            self.serve_gang(&mut hunt, job, means);
+            let served = self.serve_gang(&mut hunt, job, means);
+            self.follow(&mut line, queue);
+            if served {
+                self.call_again(&mut line, queue);
+            }
             self.requeue(&mut line, queue);
         }
     }
 
     /// Makes room for a job, all that it needs or nothing. What is to spare is tried first; whoever would fall below
-    /// what its queue deserves goes only if that does not help.
-    fn serve_gang(&mut self, hunt: &mut Hunt, job: JobId, means: Means) {
+    /// what its queue deserves goes only if that does not help. True: decided.
+    fn serve_gang(&mut self, hunt: &mut Hunt, job: JobId, means: Means) -> bool {
         let mut tasks = self.claimants(job);
         tasks.retain(|&task| self.state.model.tasks[task].preempts);
-        let Some(&first) = tasks.first() else { return };
+        let Some(&first) = tasks.first() else { return false };
         let claim = self.claim(means, first);
         let (kind, wish) = (Kind::of(self.state, &claim), self.wish(job));
         if hunt.is_refused(kind, &wish) {
-            return;
+            return false;
         }
         let needed = (self.still_lacks(job).max(1) as usize).min(tasks.len());
         let due = means != Means::GangReclaim || self.is_due(claim.queue, &tasks[..needed]);
@@ -73,11 +78,13 @@ impl Cycle<'_> {
             let checkpoint = self.state.checkpoint();
             if let Some(effort) = self.take_bundles(hunt, &claim, &tasks, &bundles, spare) {
                 hunt.decided();
-                return self.decide(job, effort, means);
+                self.decide(job, effort, means);
+                return true;
             }
             self.state.rollback(checkpoint);
         }
         hunt.refuse(kind, wish);
+        false
     }
 
     /// Takes bundle after bundle until the gang has its place, then lets off whom it does not need.

@@ -59,7 +59,11 @@ impl Cycle<'_> {
             let Some(job) = self.next_job(&mut line, queue) else {
                 continue;
             };
-            if !self.serve(&mut hunt, job, Means::Preempt) {
+            let served = self.serve(&mut hunt, job, Means::Preempt);
+            self.follow(&mut line, queue);
+            if served {
+                self.call_again(&mut line, queue);
+            } else {
                 still.push(job);
             }
             self.requeue(&mut line, queue);

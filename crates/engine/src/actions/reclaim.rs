@@ -10,12 +10,17 @@ impl Cycle<'_> {
         let mut line = self.starving_line();
         while let Some(queue) = self.next_queue(&mut line) {
             if self.hooks.overused(self.state, queue) {
+                line.close(queue);
                 continue;
             }
             let Some(job) = self.next_job(&mut line, queue) else {
                 continue;
             };
-            self.serve(&mut hunt, job, Means::Reclaim);
+            let served = self.serve(&mut hunt, job, Means::Reclaim);
+            self.follow(&mut line, queue);
+            if served {
+                self.call_again(&mut line, queue);
+            }
             self.requeue(&mut line, queue);
         }
     }

@@ -54,6 +54,8 @@ ids! {
     NamespaceId
     /// A class: pods of one shape.
     ClassId
+    /// A crowd: jobs that wait alike.
+    CrowdId
 }
 
 /// Named objects in slots. A slot is made when its name is first mentioned, by the object itself or by another one that

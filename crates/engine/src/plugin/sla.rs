@@ -45,8 +45,13 @@ impl Plugin for Sla {
     }
 
     fn wakes_at(&self, state: &State) -> Option<i64> {
-        let deadlines = state.unsettled.iter().filter_map(|&job| self.deadline(state, job));
-        deadlines.filter(|&deadline| deadline > state.now_ms).min()
+        let single = state.unsettled.iter().filter_map(|&job| self.deadline(state, job));
+        let crowds = state.crowds.iter().filter_map(|crowd| {
+            let wait = crowd.likeness().sla_ms.or(self.wait_ms)?;
+            let next = crowd.made_after(state.now_ms.saturating_sub(wait))?;
+            Some(next.saturating_add(wait))
+        });
+        single.chain(crowds).filter(|&deadline| deadline > state.now_ms).min()
     }
 
     /// The earlier deadline first; jobs that have one before those that have none.

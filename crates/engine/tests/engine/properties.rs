@@ -96,8 +96,22 @@ fn cluster() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(line, 1..25)
 }
 
+/// Gangs that are alike but for their names.
+fn crowd() -> impl Strategy<Value = Vec<String>> {
+    let extra = select(vec!["", "", " needs-cpu=2", " class=high", " roles=w:1 role=w"]);
+    (0..12, 1..9, 0..3, 1..3, 0..2, 0..3, extra).prop_map(|(from, count, queue, min, more, cpu, extra)| {
+        let gang = |c| {
+            let pods = min + more;
+            format!("gang c{c} queue=q{queue} min={min} pods={pods} cpu={cpu}{extra}")
+        };
+        (from..from + count).map(gang).collect()
+    })
+}
+
 fn history() -> impl Strategy<Value = Vec<String>> {
-    let pod = (0..6, 0..7).prop_map(|(g, p)| format!("g{g}-w-{p}")).boxed();
+    let gang_pod = (0..6, 0..7).prop_map(|(g, p)| format!("g{g}-w-{p}"));
+    let crowd_pod = (0..20, 0..3).prop_map(|(c, p)| format!("c{c}-w-{p}"));
+    let pod = prop_oneof![gang_pod, crowd_pod].boxed();
     let act = prop_oneof![
         6 => Just("cycle".to_owned()),
         4 => Just("bound".to_owned()),
@@ -111,11 +125,14 @@ fn history() -> impl Strategy<Value = Vec<String>> {
         2 => pod.prop_map(|pod| format!("gone pod/{pod}")),
         1 => (0..5).prop_map(|n| format!("gone node/n{n}")),
         1 => (0..6).prop_map(|g| format!("gone gang/g{g}")),
+        1 => (0..20).prop_map(|c| format!("gone gang/c{c}")),
         1 => (0..4).prop_map(|q| format!("gone queue/q{q}")),
         3 => node(),
         3 => gang(),
     ];
-    (cluster(), prop::collection::vec(act, 0..30)).prop_map(|(cluster, acts)| [cluster, acts].concat())
+    let act = prop_oneof![10 => act.prop_map(|act| vec![act]), 1 => crowd()];
+    (cluster(), crowd(), prop::collection::vec(act, 0..30))
+        .prop_map(|(cluster, crowd, acts)| [cluster, crowd, acts.concat()].concat())
 }
 
 /// What is on each node: pods that the API shows there, and pods that we decided to put there.

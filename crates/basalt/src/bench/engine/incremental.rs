@@ -17,8 +17,7 @@ pub(super) fn measure(engine: &mut Engine, first: &Plan, workload: &Workload, op
     if options.cycles == 0 {
         return Vec::new();
     }
-    let mut pods = pods_of(workload.events());
-    show(engine, first, &pods);
+    show(engine, first, &pods_of(workload.events()));
     engine.apply(&Event::PriorityClass(PriorityClassFacts {
         name: URGENT.into(),
         value: 1000,
@@ -26,40 +25,74 @@ pub(super) fn measure(engine: &mut Engine, first: &Plan, workload: &Workload, op
     }));
     if options.waiting > 0 {
         fill(engine, first, workload, options.gang);
-        let size = workload.pods_per_job;
-        for index in 0..options.waiting.div_ceil(size) {
-            let job = workload.jobs + index;
-            workload
-                .gang(&format!("waiting-{index}"), job)
-                .for_each(|event| engine.apply(&event));
-        }
     }
-    pods.clear();
+    let mut before = Gang::new(workload, options.gang, "new-first", 0);
+    before.come(engine);
+    let mut decided = engine.cycle(0, 0);
+    before.begin(engine, &decided);
+    for index in 0..options.waiting.div_ceil(workload.pods_per_job) {
+        let gang = workload.gang(&format!("waiting-{index}"), workload.jobs + index);
+        gang.for_each(|event| engine.apply(&event));
+    }
     // The backlog is looked at once before the clock counts.
     engine.cycle(0, 0);
-    let gang = Workload {
-        pods_per_job: options.gang,
-        ..*workload
-    };
-    let mut times = Vec::new();
+    let (mut times, mut placed) = (Vec::new(), 0);
     for round in 0..options.cycles {
-        for key in pods.keys() {
-            engine.apply(&Event::PodGone {
-                key: key.clone(),
-                uid: None,
-            });
-        }
-        let events: Vec<Event> = gang.gang(&format!("new-{round}"), round).map(urgent).collect();
-        for event in &events {
-            engine.apply(event);
-        }
+        before.go(engine);
+        let gang = Gang::new(workload, options.gang, &format!("new-{round}"), round);
+        gang.come(engine);
         let start = Instant::now();
-        let plan = engine.cycle(0, 0);
+        decided = engine.cycle(0, 0);
         times.push(milliseconds(start));
-        pods = pods_of(events.into_iter());
-        show(engine, &plan, &pods);
+        placed += usize::from(gang.begin(engine, &decided));
+        before = gang;
+    }
+    if placed < options.cycles {
+        eprintln!("note: {placed} of {} gangs found room", options.cycles);
     }
     times
+}
+
+/// A gang that is more important than what waits.
+struct Gang(Vec<Event>);
+
+impl Gang {
+    fn new(workload: &Workload, size: usize, name: &str, like: usize) -> Self {
+        let workload = Workload {
+            pods_per_job: size,
+            ..*workload
+        };
+        Gang(workload.gang(name, like).map(urgent).collect())
+    }
+
+    fn come(&self, engine: &mut Engine) {
+        for event in &self.0 {
+            engine.apply(event);
+        }
+    }
+
+    /// Its pods run where the plan says. True: there is room for all of them.
+    fn begin(&self, engine: &mut Engine, plan: &Plan) -> bool {
+        let pods = pods_of(self.0.iter().cloned());
+        show(engine, plan, &pods);
+        plan.binds().filter(|bind| pods.contains_key(&bind.pod)).count() == pods.len()
+    }
+
+    fn go(&self, engine: &mut Engine) {
+        for event in self.0.iter().rev() {
+            match event {
+                Event::Pod(pod) => engine.apply(&Event::PodGone {
+                    key: pod.key.clone(),
+                    uid: None,
+                }),
+                Event::PodGroup(group) => engine.apply(&Event::PodGroupGone {
+                    key: group.key.clone(),
+                    uid: None,
+                }),
+                _ => {}
+            }
+        }
+    }
 }
 
 fn pods_of(events: impl Iterator<Item = Event>) -> BTreeMap<Arc<str>, PodFacts> {

@@ -84,6 +84,7 @@ impl State {
         if !is_meant(uid, &self.model.jobs[id].uid) {
             return;
         }
+        self.single_out(id);
         self.move_job(id, QueueId::NONE);
         let job = &mut self.model.jobs[id];
         let (roles, tasks, odd_tasks) = (
@@ -138,6 +139,7 @@ impl State {
         for id in ids {
             let priority = self.model.priority_of(&self.model.jobs[id].priority_class);
             if put(&mut self.model.jobs[id].priority, priority) {
+                self.single_out(id);
                 self.ease();
             }
         }

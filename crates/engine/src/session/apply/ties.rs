@@ -135,6 +135,10 @@ impl State {
         if selects && !tags.is_empty() {
             self.ledger.recount_mark(&self.model, mark);
         }
+        if !selects && !tags.is_empty() {
+            // Where pods may go depends on their labels now.
+            self.dissolve_crowds();
+        }
         mark
     }
 
@@ -218,6 +222,7 @@ impl State {
             }
         }
         self.ledger.recount_marks(&self.model);
+        self.dissolve_crowds();
         self.ease();
     }
 

@@ -1,0 +1,215 @@
+//! Crowds: jobs that wait alike. Whatever is found out about one of them holds for all, so a cycle looks at one and not
+//! at a hundred thousand: the first in line stands for the rest, until it is served and the next one stands up.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use basalt_api::reason::Reason;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::State;
+use crate::model::{ClassId, CrowdId, Id, JobId, NamespaceId, QueueId, Role};
+use crate::resources::Amounts;
+
+/// All that rules can look at in a job of which no pod has a place, but for its age and its name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Likeness {
+    pub queue: QueueId,
+    pub namespace: NamespaceId,
+    /// Let in already, or waiting to be.
+    pub let_in: bool,
+    pub priority: i32,
+    pub min_member: u32,
+    pub roles: SmallVec<[Role; 1]>,
+    pub min_resources: Option<Amounts>,
+    pub quota_asks: Option<Box<Amounts>>,
+    pub sla_ms: Option<i64>,
+    /// Its pods in the order in which they are tried; equal ones in a row are counted.
+    pub pods: SmallVec<[(Kin, u32); 1]>,
+}
+
+/// All that rules can look at in a pod that waits and is not tied to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Kin {
+    pub class: ClassId,
+    pub role: u16,
+    pub priority: i32,
+    pub preempts: bool,
+}
+
+/// Where a job stands in its crowd: by age, then by name, as jobs that are alike are served.
+type Rank = (i64, Arc<str>);
+
+/// Jobs that wait alike.
+#[derive(Clone, Debug)]
+pub(crate) struct Crowd {
+    likeness: Arc<Likeness>,
+    members: BTreeMap<Rank, JobId>,
+    /// As a job's: one more than the state's `eased` when nothing more could be done for it.
+    pub failed_at: u64,
+    /// Why it waits, as its members were told.
+    pub told: Arc<[Reason]>,
+    /// Members that were told otherwise when they came.
+    pub strays: Vec<JobId>,
+}
+
+impl Crowd {
+    /// What its members have in common.
+    pub(crate) fn likeness(&self) -> &Likeness {
+        &self.likeness
+    }
+
+    /// How many they are.
+    pub(crate) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// All of them, the first in line first.
+    pub(crate) fn members(&self) -> impl Iterator<Item = JobId> {
+        self.members.values().copied()
+    }
+
+    /// The earliest time of making after a time.
+    pub(crate) fn made_after(&self, time_ms: i64) -> Option<i64> {
+        let from = Bound::Included((time_ms.checked_add(1)?, Arc::from("")));
+        let mut later = self.members.range((from, Bound::Unbounded));
+        later.next().map(|(&(created_ms, _), _)| created_ms)
+    }
+}
+
+/// All crowds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Crowds {
+    by_likeness: FxHashMap<Arc<Likeness>, CrowdId>,
+    slots: Vec<Option<Crowd>>,
+    free: Vec<CrowdId>,
+}
+
+impl Crowds {
+    /// A crowd, if it has members yet.
+    pub(crate) fn get(&self, id: CrowdId) -> Option<&Crowd> {
+        self.slots.get(id.index())?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, id: CrowdId) -> Option<&mut Crowd> {
+        self.slots.get_mut(id.index())?.as_mut()
+    }
+
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Crowd> {
+        self.slots.iter().flatten()
+    }
+
+    /// The crowd of a likeness, made if needed.
+    fn find(&mut self, likeness: Likeness, failed_at: u64, told: &Arc<[Reason]>) -> CrowdId {
+        if let Some(&id) = self.by_likeness.get(&likeness) {
+            return id;
+        }
+        let likeness = Arc::new(likeness);
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            CrowdId::from_index(self.slots.len() - 1)
+        });
+        self.slots[id.index()] = Some(Crowd {
+            likeness: likeness.clone(),
+            members: BTreeMap::new(),
+            failed_at,
+            told: told.clone(),
+            strays: Vec::new(),
+        });
+        self.by_likeness.insert(likeness, id);
+        id
+    }
+
+    /// Takes a member out; the last one takes the crowd with it.
+    fn take_out(&mut self, id: CrowdId, rank: &Rank) {
+        let Some(crowd) = self.get_mut(id) else { return };
+        if let Some(job) = crowd.members.remove(rank) {
+            crowd.strays.retain(|&stray| stray != job);
+        }
+        if crowd.members.is_empty() {
+            let likeness = crowd.likeness.clone();
+            self.by_likeness.remove(&likeness);
+            self.slots[id.index()] = None;
+            self.free.push(id);
+        }
+    }
+}
+
+impl State {
+    fn rank(&self, job: JobId) -> Rank {
+        (self.model.jobs[job].stood_since_ms, self.model.jobs.name(job).clone())
+    }
+
+    /// A job that waits for these reasons joins those that are like it.
+    pub(crate) fn join_crowd(&mut self, job: JobId, likeness: Likeness, told: &Arc<[Reason]>) {
+        let id = self.crowds.find(likeness, self.eased + 1, told);
+        let record = &mut self.model.jobs[job];
+        record.crowd = id;
+        record.stood_since_ms = record.created_ms;
+        let rank = self.rank(job);
+        if let Some(crowd) = self.crowds.get_mut(id) {
+            crowd.members.insert(rank, job);
+            if crowd.told != *told {
+                crowd.strays.push(job);
+            }
+        }
+    }
+
+    /// A job is not like others any more, or may not be: it is looked at for itself.
+    pub(crate) fn single_out(&mut self, job: JobId) {
+        let record = &mut self.model.jobs[job];
+        let id = std::mem::replace(&mut record.crowd, CrowdId::NONE);
+        if id.is_some() {
+            record.failed_at = 0;
+            self.unsettled.push(job);
+            let rank = self.rank(job);
+            self.crowds.take_out(id, &rank);
+        }
+    }
+
+    /// The one of its crowd that comes after a job, which may have left already.
+    pub(crate) fn next_alike(&self, id: CrowdId, job: JobId) -> Option<JobId> {
+        let after = Bound::Excluded(self.rank(job));
+        let mut rest = self.crowds.get(id)?.members.range((after, Bound::Unbounded));
+        rest.next().map(|(_, &next)| next)
+    }
+
+    /// Every job is looked at for itself again.
+    pub(crate) fn dissolve_crowds(&mut self) {
+        for crowd in std::mem::take(&mut self.crowds).slots.into_iter().flatten() {
+            self.dissolve(&crowd);
+        }
+    }
+
+    fn dissolve(&mut self, crowd: &Crowd) {
+        for job in crowd.members() {
+            let record = &mut self.model.jobs[job];
+            record.crowd = CrowdId::NONE;
+            record.failed_at = 0;
+            self.unsettled.push(job);
+        }
+    }
+
+    /// Crowds for which something may have changed: the first of each. In a first-in-first-out queue every job has a
+    /// place of its own.
+    pub(super) fn hopeful_crowds(&mut self) -> Vec<JobId> {
+        let mut first = Vec::new();
+        for at in 0..self.crowds.slots.len() {
+            let Some(crowd) = &self.crowds.slots[at] else { continue };
+            if crowd.failed_at == self.eased + 1 {
+                continue;
+            }
+            if self.model.queues[crowd.likeness.queue].fifo {
+                for job in crowd.members().collect::<Vec<_>>() {
+                    self.single_out(job);
+                }
+            } else {
+                first.extend(crowd.members().next());
+            }
+        }
+        first
+    }
+}
