@@ -10,6 +10,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::model::{ClassId, Id, NodeId, TaskId};
+use crate::mutants::mutant;
 use crate::plugin::{Fit, Hooks, Shape, Site};
 use crate::session::State;
 
@@ -210,7 +211,7 @@ impl Tree {
         if !self.admits[node.index()] || !state.ledger.future().fits(node.index(), request) {
             return 0;
         }
-        let mut fit = if state.ledger.idle().fits(node.index(), request) {
+        let mut fit = if state.ledger.idle().fits(node.index(), request) || mutant!(TakeLeavingRoom) {
             Fit::Idle
         } else {
             Fit::Future

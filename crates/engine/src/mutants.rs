@@ -23,6 +23,10 @@ pub enum Mutant {
     IgnorePodAffinity,
     /// Pods join others that are on their way out.
     JoinLeaving,
+    /// Pods are bound to room that others are still leaving.
+    TakeLeavingRoom,
+    /// Pods are bound beside others that they must be apart from, if these are on their way out.
+    MeetLeaving,
     /// Scheduling gates do not count.
     IgnoreGates,
     /// A pod is bound twice.
@@ -43,6 +47,8 @@ pub enum Mutant {
     BreakGangs,
     /// Only a part of a gang goes where all of it should.
     TakePartOfGang,
+    /// A gang loses one pod more than it has to spare.
+    TakeBeyondSurplus,
     /// Gangs go that nobody needs to go.
     LetNobodyOff,
     /// Pods go on nodes on which nobody gets a place.

@@ -334,7 +334,7 @@ impl Cycle<'_> {
         all.sort_unstable_by(|&a, &b| self.hooks.task_order(self.state, b, a));
         // What is below its minimum has nothing to spare: all that is left of it goes, or nothing. What it may yet get
         // does not count: it runs on what it has.
-        let mut surplus = counts.ready().saturating_sub(record.min_member);
+        let mut surplus = counts.ready().saturating_sub(record.min_member) + u32::from(mutant!(TakeBeyondSurplus));
         let mut by_role: FxHashMap<u16, u32> = FxHashMap::default();
         let spare = |task: &TaskId| {
             let role = self.state.model.tasks[*task].role;

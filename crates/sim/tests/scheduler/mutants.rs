@@ -6,8 +6,9 @@ use basalt_sim::Owners;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
+use serde_json::json;
 
-use crate::generate::{Plot, crowded, crowded_with, plot_with};
+use crate::generate::{Group, Node, Plot, Queue, crowded, crowded_with, plot_with};
 use crate::properties::cluster;
 
 /// How many clusters are tried before a bug counts as not found.
@@ -191,4 +192,100 @@ tiers:
         crowded_with(conf, &["", "", "", "apart", "together"]),
         &[(Mutant::JoinLeaving, "I13")],
     );
+}
+
+/// A cluster made by hand, for what random ones hardly ever show: one node, and queues that deserve so many cores.
+fn by_hand(conf: &str, cpu: u32, deserved: &[u32], groups: Vec<Group>) -> Plot {
+    let queue = |&deserved: &u32| Queue {
+        parent: None,
+        weight: 1,
+        priority: 0,
+        deserved: Some(deserved),
+        guarantee: None,
+        capability: None,
+        reclaimable: true,
+    };
+    Plot {
+        conf: conf.to_owned(),
+        nodes: vec![Node {
+            cpu,
+            memory: 20,
+            pods: 20,
+            gpu: 0,
+            oddity: "",
+        }],
+        queues: deserved.iter().map(queue).collect(),
+        groups,
+        budget: None,
+    }
+}
+
+/// A group of a queue: so many pods of so many cores, which run already or do not.
+fn group(queue: usize, (min, pods): (u32, u32), cpu: u32, runs: bool) -> Group {
+    Group {
+        queue,
+        min,
+        pods,
+        running: if runs { pods } else { 0 },
+        cpu,
+        memory: 1,
+        class: "",
+        oddity: "",
+    }
+}
+
+/// In this cluster the bug breaks this promise and no other; without the bug none is broken. The pods named are on their
+/// way out.
+fn check_by_hand(plot: &Plot, leaving: &[&str], mutant: Mutant, invariant: &str) {
+    for (planted, expected) in [(Some(mutant), &[invariant][..]), (None, &[])] {
+        let mut cluster = cluster(plot, 0);
+        for mut pod in plot.objects() {
+            if leaving.iter().any(|name| pod["metadata"]["name"] == *name) {
+                pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+                cluster.put(pod).expect("a pod that can be read");
+            }
+        }
+        plant(planted);
+        let findings = cluster.cycle().findings;
+        plant(None);
+        let found: Vec<&str> = findings.iter().map(|finding| finding.invariant).collect();
+        assert_eq!(found, expected, "{planted:?}: {findings:#?}");
+    }
+}
+
+#[test]
+fn bugs_about_pods_that_leave_are_found() {
+    let conf = "
+actions: \"enqueue, allocate, backfill\"
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: predicates}, {name: nodeorder}]
+";
+    let leaves = group(0, (1, 1), 2, true);
+    let full = by_hand(conf, 2, &[2], vec![leaves.clone(), group(0, (1, 1), 2, false)]);
+    check_by_hand(&full, &["g0-w-0"], Mutant::TakeLeavingRoom, "I1");
+    // Who waits must be apart from pods of the second group.
+    let shy = Group {
+        oddity: "apart",
+        ..group(0, (1, 1), 1, false)
+    };
+    let neighbours = by_hand(conf, 4, &[4], vec![shy, leaves]);
+    check_by_hand(&neighbours, &["g1-w-0"], Mutant::MeetLeaving, "I13");
+}
+
+#[test]
+fn a_gang_that_loses_more_than_its_surplus_is_found() {
+    let conf = "
+actions: \"enqueue, allocate, gangreclaim\"
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: predicates}, {name: capacity}]
+";
+    let plot = by_hand(
+        conf,
+        4,
+        &[1, 3],
+        vec![group(0, (2, 4), 1, true), group(1, (3, 3), 1, false)],
+    );
+    check_by_hand(&plot, &[], Mutant::TakeBeyondSurplus, "I5");
 }

@@ -91,7 +91,7 @@ fn must_be_apart(census: Option<Census<'_>>, blocker: Blocker, sites: &mut [Site
         if let Some(wearers) = census.near(site) {
             if wearers.later() > 0 {
                 site.block(blocker);
-            } else if wearers.leave > 0 {
+            } else if wearers.leave > 0 && !mutant!(MeetLeaving) {
                 site.fit = Fit::Future;
             }
         }
