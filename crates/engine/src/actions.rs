@@ -116,6 +116,9 @@ impl Cycle<'_> {
                 "shuffle" => self.shuffle(),
                 _ => {}
             }
+            // Who stood up for a crowd in this action may have been looked at before.
+            self.jobs.sort_unstable();
+            self.jobs.dedup();
             stage(action);
         }
     }
@@ -131,7 +134,7 @@ impl Cycle<'_> {
                 && record.present
                 && record.unsupported.is_empty()
                 && self.state.model.queues[record.queue].present;
-            if served && wanted(job) && !self.is_behind_the_head(job) {
+            if served && self.stands_first(job) && wanted(job) && !self.is_behind_the_head(job) {
                 jobs.entry(record.queue).or_default().add(job);
             }
         }

@@ -84,6 +84,12 @@ impl Cycle<'_> {
             && !self.beneficiaries.contains(&turn.job)
     }
 
+    /// Whether a job takes part for itself, or as the first of its crowd.
+    pub(super) fn stands_first(&self, job: JobId) -> bool {
+        let crowd = self.state.crowds.get(self.state.model.jobs[job].crowd);
+        crowd.is_none_or(|crowd| crowd.members().next() == Some(job))
+    }
+
     /// A job and all that are like it.
     pub(super) fn all_alike(&self, job: JobId) -> Vec<JobId> {
         let crowd = self.state.crowds.get(self.state.model.jobs[job].crowd);

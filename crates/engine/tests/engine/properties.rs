@@ -317,6 +317,40 @@ fn deeds(plan: &Plan) -> Vec<String> {
     deeds.iter().map(|deed| format!("{deed:?}")).collect()
 }
 
+fn crowd_act() -> impl Strategy<Value = String> {
+    let pod = (0..20, 0..3).prop_map(|(c, p)| format!("c{c}-w-{p}")).boxed();
+    prop_oneof![
+        6 => Just("cycle".to_owned()),
+        4 => Just("bound".to_owned()),
+        2 => Just("phases".to_owned()),
+        4 => pod.clone().prop_map(|pod| format!("gone pod/{pod}")),
+        2 => pod.prop_map(|pod| format!("succeeds {pod}")),
+        2 => (0..20).prop_map(|c| format!("gone gang/c{c}")),
+        1 => (2..9).prop_map(|room| format!("node n1 cpu={room} memory=9Gi room=20")),
+        1 => Just("gone node/n1".to_owned()),
+        1 => (0..3, 0..3).prop_map(|(q, due)| format!("queue q{q} weight=1 deserved-cpu={due}")),
+    ]
+}
+
+/// An engine that leaves out what cannot have changed decides as one that looks at each job anew in every cycle.
+fn assert_anew_is_the_same(conf: &str, lines: &[String]) -> Result<(), TestCaseError> {
+    let (_, plans) = run(conf, lines);
+    let mut forgetful = World::new(conf);
+    forgetful.forgetful = true;
+    let (_, anew) = run_in(forgetful, lines);
+    for (plan, anew) in plans.iter().zip(&anew) {
+        prop_assert_eq!(deeds(plan), deeds(anew));
+        let waits = |plan: &Plan| -> Vec<_> {
+            let waiting = plan.waiting.iter();
+            waiting
+                .map(|waiting| (waiting.pod_group.clone(), waiting.pods))
+                .collect()
+        };
+        prop_assert_eq!(waits(plan), waits(anew));
+    }
+    Ok(())
+}
+
 fn plan_of(conf: &str, events: &[Event], seed: u64) -> String {
     let mut engine = Engine::new(Conf::parse(conf).expect("a configuration"), Options::default());
     for event in events {
@@ -366,15 +400,20 @@ tiers:
     /// A cycle leaves out the jobs for which nothing can have changed: that must never change a decision.
     #[test]
     fn looking_at_everything_anew_decides_the_same(lines in history(), conf in conf()) {
-        let (_, plans) = run(conf, &lines);
-        let mut forgetful = World::new(conf);
-        forgetful.forgetful = true;
-        let (_, anew) = run_in(forgetful, &lines);
-        for (plan, anew) in plans.iter().zip(&anew) {
-            prop_assert_eq!(deeds(plan), deeds(anew));
-            let waits = |plan: &Plan| plan.waiting.iter().map(|waiting| waiting.pod_group.clone()).collect::<Vec<_>>();
-            prop_assert_eq!(waits(plan), waits(anew));
-        }
+        assert_anew_is_the_same(conf, &lines)?;
+    }
+
+    /// The same in clusters that are too small for many jobs that are alike, with what they are told.
+    #[test]
+    fn jobs_that_wait_alike_are_served_as_if_each_were_looked_at(
+        (room, conf) in (1..6, select(vec![SCORED, WEIGHTED, DESERVED, TREE])),
+        crowds in prop::collection::vec(crowd(), 1..4),
+        acts in prop::collection::vec(crowd_act(), 1..25),
+    ) {
+        let node = format!("node n0 cpu={room} memory=9Gi room=20");
+        let queues = (0..3).map(|q| format!("queue q{q} weight={} deserved-cpu={q}", q + 1));
+        let lines: Vec<String> = queues.chain([node, "class high value=9".to_owned()]).chain(crowds.concat()).chain(acts).collect();
+        assert_anew_is_the_same(conf, &lines)?;
     }
 
     #[test]
