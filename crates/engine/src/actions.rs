@@ -85,6 +85,8 @@ pub(crate) struct Attempt {
     pub failed: SmallVec<[Want; 2]>,
     /// What its queue, or the cluster, said no to.
     pub refusal: Option<Refusal>,
+    /// That was when it asked to be let in.
+    pub at_the_door: bool,
 }
 
 /// Jobs by queue, each queue's in a heap, and the queues that have any in a heap of their own. Of jobs that wait alike

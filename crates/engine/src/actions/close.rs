@@ -162,7 +162,7 @@ impl Cycle<'_> {
     /// come.
     pub(super) fn is_worth_another_look(&self, job: JobId) -> bool {
         let (queue, attempt) = (self.state.model.jobs[job].queue, self.attempts.get(&job));
-        let asked = attempt.is_some_and(|attempt| attempt.refusal.is_some());
+        let asked = attempt.is_some_and(|attempt| attempt.at_the_door);
         let is_tied = |want: &Want| !want.is_plain();
         attempt.is_some_and(|attempt| attempt.pipelined || attempt.failed.iter().any(is_tied))
             || (self.can_be_asked(job) && !asked)

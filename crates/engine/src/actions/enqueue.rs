@@ -25,7 +25,9 @@ impl Cycle<'_> {
                     self.state.mark(job);
                 }
                 Err(refusal) => {
-                    self.attempts.entry(job).or_default().refusal = Some(refusal);
+                    let attempt = self.attempts.entry(job).or_default();
+                    attempt.refusal = Some(refusal);
+                    attempt.at_the_door = true;
                     self.let_head_block(&mut line, queue, job);
                 }
             }
