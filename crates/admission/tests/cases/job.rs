@@ -39,7 +39,7 @@ fn defaults_settle_in_one_pass() {
 /// Volcano #1706: `kubectl apply` of an unchanged manifest replaces `tasks` as a whole, without the
 /// defaults, and was refused. Here it comes out as it was stored.
 #[test]
-fn re_applying_a_manifest_gives_what_was_stored() {
+fn volcano_1706_re_apply_refused() {
     let manifest = json!({"tasks": [{"replicas": 2, "template": {"spec": {"hostNetwork": true}}}]});
     let stored = filled(manifest.clone()).expect("filled in");
     let mut row = build("create", stored["spec"].clone());
@@ -50,8 +50,9 @@ fn re_applying_a_manifest_gives_what_was_stored() {
     assert_eq!(decision.object.expect("filled in")["spec"], stored["spec"]);
 }
 
+/// In Volcano a task in partitions cannot be scaled: its replicas must match a policy that cannot change.
 #[test]
-fn a_tasks_partitions_follow_its_replicas() {
+fn volcano_partitioned_task_cannot_be_scaled() {
     let task = json!({"name": "a", "replicas": 4, "partitionPolicy": {"totalPartitions": 2, "partitionSize": 2}});
     let edit = json!([{"minAvailable": 1, "tasks": [task]}, {"/tasks/0/replicas": 10}]);
     let object = decide(&build("from", edit)).object.expect("filled in");
