@@ -18,7 +18,10 @@ struct Link {
     /// Closed, and empty: it holds up nobody.
     settled: bool,
     created_ms: i64,
+    /// What it sets.
     amounts: [Amounts; 2],
+    /// What its parent counts it with: what it leaves unset is the sum of what is below it.
+    counted: [Amounts; 2],
 }
 
 impl Link {
@@ -32,6 +35,7 @@ impl Link {
             settled,
             created_ms: created.map_or(0, |time| time.0.as_millisecond()),
             amounts: Field::ALL.map(|field| amounts(field.of(&queue.spec))),
+            counted: Default::default(),
         }
     }
 }
@@ -57,7 +61,11 @@ pub(super) struct Tree {
 impl Tree {
     /// Takes in a queue, or forgets it; returns the queues for which something is different now.
     pub(super) fn set(&mut self, name: &str, queue: Option<(&Queue, bool)>) -> BTreeSet<String> {
-        let new = queue.map(|(queue, settled)| Link::of(queue, settled));
+        let new = queue.map(|(queue, settled)| {
+            let mut link = Link::of(queue, settled);
+            link.counted = self.together(name, &link.amounts);
+            link
+        });
         let old = self.links.get(name).cloned();
         let mut touched = BTreeSet::from([name.to_owned()]);
         if old == new {
@@ -87,8 +95,8 @@ impl Tree {
             None => drop(self.links.remove(name)),
         }
         if heavier {
-            for parent in parents.iter().map(String::as_str).chain([name]) {
-                self.weigh(parent, &mut touched);
+            for start in parents.iter().map(String::as_str).chain([name]) {
+                self.rise(start, &mut touched);
             }
         }
         for parent in &parents {
@@ -121,7 +129,7 @@ impl Tree {
         let below = self.below.entry(parent.clone()).or_default();
         below.children.insert(name.to_owned());
         below.unsettled += usize::from(!link.settled);
-        for (sum, amounts) in below.sums.iter_mut().zip(&link.amounts) {
+        for (sum, amounts) in below.sums.iter_mut().zip(&link.counted) {
             sum_up(sum, amounts);
         }
     }
@@ -133,7 +141,7 @@ impl Tree {
         };
         below.children.remove(name);
         below.unsettled = below.unsettled.saturating_sub(usize::from(!link.settled));
-        for (sum, amounts) in below.sums.iter_mut().zip(&link.amounts) {
+        for (sum, amounts) in below.sums.iter_mut().zip(&link.counted) {
             subtract(sum, amounts);
         }
     }
@@ -147,6 +155,39 @@ impl Tree {
                     open.push(child.to_owned());
                 }
             }
+        }
+    }
+
+    /// What a queue counts for: what it sets, and in the dimensions that it leaves unset the sum of its children.
+    fn together(&self, name: &str, own: &[Amounts; 2]) -> [Amounts; 2] {
+        let mut counted = self.below.get(name).map(|below| below.sums.clone()).unwrap_or_default();
+        for (counted, own) in counted.iter_mut().zip(own) {
+            counted.extend(own.iter().map(|(dimension, amount)| (dimension.clone(), *amount)));
+        }
+        counted
+    }
+
+    /// Weighs a queue and all above it anew. It goes on to the top, also past one whose numbers did not change: a cycle
+    /// that was untied has left others to be counted. In a cycle it goes round once.
+    fn rise(&mut self, start: &str, touched: &mut BTreeSet<String>) {
+        let mut passed = BTreeSet::new();
+        let mut here = start.to_owned();
+        while passed.insert(here.clone()) {
+            self.weigh(&here, touched);
+            let Some(amounts) = self.links.get(&here).map(|link| &link.amounts) else {
+                return;
+            };
+            let now = self.together(&here, amounts);
+            let Some(link) = self.links.get_mut(&here) else { return };
+            let before = std::mem::replace(&mut link.counted, now.clone());
+            let Some(parent) = link.parent.clone() else { return };
+            if let Some(below) = self.below.get_mut(&parent) {
+                for (sum, (before, now)) in below.sums.iter_mut().zip(before.iter().zip(&now)) {
+                    subtract(sum, before);
+                    sum_up(sum, now);
+                }
+            }
+            here = parent;
         }
     }
 
@@ -185,7 +226,7 @@ impl Tree {
         for (index, limits) in limits.iter().enumerate() {
             for (dimension, most) in limits {
                 let asks = |link: &Link| {
-                    link.amounts
+                    link.counted
                         .get(index)
                         .and_then(|amounts| amounts.get(dimension))
                         .copied()

@@ -162,3 +162,56 @@ fn one_podgroup_on_a_non_leaf_is_said_there_and_nowhere_else() {
         cluster.events
     );
 }
+
+/// Steps of (queue, its `spec.deserved` or `spec.parent`, what `p` says then): p has 10, b deserves 5, a has a1 below it.
+#[test]
+fn what_a_queue_leaves_unset_counts_as_the_sum_of_its_children() {
+    let over = "False ChildrenOvercommitted its children together deserve cpu 11, and it has 10: b must wait";
+    let steps = [
+        (json!({}), "a", "True Valid"),
+        (json!({"deserved": {"cpu": "6"}}), "a1", over),
+        (json!({"deserved": {"cpu": "4"}}), "a", "True Valid"),
+        (json!({"deserved": {"cpu": null, "memory": "1Gi"}}), "a", over),
+        (json!({"parent": "root"}), "a1", "True Valid"),
+        (json!({"parent": "a"}), "a1", over),
+        (json!({"deserved": {"cpu": "5"}}), "a1", "True Valid"),
+        (json!({"deserved": {"cpu": "6"}}), "a1", over),
+        (json!({"parent": "a1"}), "a", "True Valid"), // a circle counts nowhere …
+        (json!({"parent": "p"}), "a", over),          // … and untied counts as before
+    ];
+    let mut older = queue("a", "p");
+    older["metadata"]["creationTimestamp"] = json!("2026-01-02T00:00:00Z");
+    let mut cluster = Cluster::new(vec![
+        deserving("p", "root", "2026-01-01T00:00:00Z", "10"),
+        older,
+        queue("a1", "a"),
+        deserving("b", "p", "2026-01-03T00:00:00Z", "5"),
+    ]);
+    for (at, (spec, name, expected)) in steps.into_iter().enumerate() {
+        cluster.merge("Queue", "", name, &json!({"spec": spec}));
+        cluster.settle();
+        println!("step {at}");
+        check(&cluster, "p", "HierarchyValid", expected);
+    }
+}
+
+#[test]
+fn a_cluster_is_held_against_what_is_below_unset_queues_too() {
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},
+        "status": {"allocatable": {"cpu": "8"}, "conditions": [{"type": "Ready", "status": "True"}]}});
+    let mut cluster = Cluster::new(vec![
+        queue("a", "root"),
+        queue("a1", "a"),
+        deserving("a2", "a1", "2026-01-01T00:00:00Z", "12"),
+        node,
+    ]);
+    check(
+        &cluster,
+        "root",
+        "HierarchyValid",
+        "False ClusterTooSmall its children together deserve cpu 12, and the cluster has 8",
+    );
+    cluster.merge("Queue", "", "a2", &json!({"spec": {"deserved": {"cpu": "8"}}}));
+    cluster.settle();
+    check(&cluster, "root", "HierarchyValid", "True Valid");
+}
