@@ -62,7 +62,10 @@ pub fn bootstrap(exists: impl Fn(&str) -> bool) -> Outcome {
         .into_iter()
         .filter(|name| !exists(name));
     let changes = missing.filter_map(|name| object::create(&standard(name))).collect();
-    Outcome { changes, wake_at: None }
+    Outcome {
+        changes,
+        ..Outcome::default()
+    }
 }
 
 /// Whether the queue always exists.
@@ -93,7 +96,7 @@ fn standard(name: &str) -> Queue {
 pub fn reconcile(view: &QueueView<'_>, now: Timestamp) -> Outcome {
     let mut outcome = Outcome {
         changes: write_status(view, now),
-        wake_at: None,
+        ..Outcome::default()
     };
     // The answer to a write brings us here again, with the version that the next write may build on.
     if !outcome.changes.is_empty() {
@@ -104,7 +107,10 @@ pub fn reconcile(view: &QueueView<'_>, now: Timestamp) -> Outcome {
         // An answer told of its deletion, and the watch will.
         None if view.queue.metadata.deletion_timestamp.is_some() => {}
         None => match meta::note(view, now) {
-            Note::Now(change) => outcome.changes.push(change),
+            Note::Now(change) => {
+                outcome.changes.push(change);
+                outcome.unhurried = true;
+            }
             Note::At(then) => outcome.wake(then),
             Note::Nothing => {}
         },

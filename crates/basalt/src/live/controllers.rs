@@ -1,5 +1,6 @@
 //! The live controllers: watches feed a world, what changed is looked at, and the executor writes what they ask for.
 
+mod hands;
 mod numbers;
 
 use std::collections::BTreeSet;
@@ -21,10 +22,9 @@ use super::feed::FeedEvent;
 use super::frame::{Frame, PartFailed};
 use super::latest::{Latest, Pace};
 
+use hands::Hands;
 pub use numbers::Numbers;
 
-/// Work items under way at the same time.
-const UNDER_WAY_MAX: usize = 32;
 /// The loop looks up at least this often.
 const IDLE_MAX: Duration = Duration::from_mins(1);
 
@@ -38,6 +38,7 @@ enum News {
     PriorityClass(FeedEvent<PriorityClass>),
     Done {
         work: Work,
+        unhurried: bool,
         written: Vec<Written>,
         failure: Option<ExecuteError>,
     },
@@ -58,7 +59,7 @@ pub async fn run(client: Client, schedulers: BTreeSet<String>, numbers: Numbers)
         agenda: Agenda::default(),
         executor: Executor::new(client, "vc-controller-manager"),
         events: Latest::new(Pace::EVENTS),
-        under_way: 0,
+        hands: Hands::default(),
         numbers,
     };
     frame.spawn(controllers.events.clone().run(controllers.executor.clone(), drop));
@@ -82,14 +83,14 @@ struct Controllers {
     agenda: Agenda<Work>,
     executor: Executor,
     events: Latest,
-    under_way: usize,
+    hands: Hands<Work>,
     numbers: Numbers,
 }
 
 impl Controllers {
     /// How long the loop may sleep.
     fn patience(&self) -> Duration {
-        if self.under_way >= UNDER_WAY_MAX {
+        if !self.hands.is_free() {
             return IDLE_MAX; // only news can bring us on
         }
         let due = self.agenda.next_due().map(|at| at.duration_since(Timestamp::now()));
@@ -136,7 +137,18 @@ impl Controllers {
             News::Command(FeedEvent::Synced)
             | News::Node(FeedEvent::Synced)
             | News::PriorityClass(FeedEvent::Synced) => Vec::new(),
-            News::Done { work, written, failure } => return self.finish(work, written, failure.as_ref()),
+            News::Done {
+                work,
+                unhurried,
+                written,
+                failure,
+            } => {
+                // What waited for this hand is looked at anew.
+                if let Some(waited) = self.hands.free(unhurried) {
+                    self.agenda.ask(waited, Timestamp::now());
+                }
+                return self.finish(work, written, failure.as_ref());
+            }
         };
         self.ask(work);
     }
@@ -151,7 +163,7 @@ impl Controllers {
 
     /// Hands out what is due, as long as hands are free.
     fn hand_out(&mut self, frame: &mut Frame<News>) {
-        while self.under_way < UNDER_WAY_MAX {
+        while self.hands.is_free() {
             let now = Timestamp::now();
             let Some(work) = self.agenda.take(now) else { return };
             let outcome = self.world.look_at(&work, now);
@@ -163,7 +175,11 @@ impl Controllers {
                 self.agenda.done(work, false, now);
                 continue;
             }
-            self.under_way += 1;
+            let unhurried = outcome.unhurried;
+            let Some(work) = self.hands.take(work.clone(), unhurried) else {
+                self.agenda.done(work, false, now);
+                continue;
+            };
             let (executor, sink, outlet) = (self.executor.clone(), frame.sink(), self.events.clone());
             let (events, changes): (Vec<Change>, Vec<Change>) = outcome
                 .changes
@@ -175,7 +191,13 @@ impl Controllers {
                     tell(&outlet, events);
                 }
                 // The loop is gone only when the whole system stops.
-                let _alive = sink.send(News::Done { work, written, failure }).await;
+                let done = News::Done {
+                    work,
+                    unhurried,
+                    written,
+                    failure,
+                };
+                let _alive = sink.send(done).await;
             });
         }
     }
@@ -183,13 +205,14 @@ impl Controllers {
     fn count(&self) {
         let gauge = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         self.numbers.ready.set(1);
-        self.numbers.waiting.set(gauge(self.agenda.len()));
-        self.numbers.under_way.set(gauge(self.under_way));
+        self.numbers
+            .waiting
+            .set(gauge(self.agenda.len().saturating_add(self.hands.waiting())));
+        self.numbers.under_way.set(gauge(self.hands.busy()));
     }
 
     /// What we wrote is known at once, without waiting for the watch.
     fn finish(&mut self, work: Work, written: Vec<Written>, failure: Option<&ExecuteError>) {
-        self.under_way = self.under_way.saturating_sub(1);
         self.numbers.written.inc_by(written.len() as u64);
         for written in written {
             let news = self.learn(&written);
