@@ -1,14 +1,14 @@
 //! Deliveries: a Job, a PodGroup, or a Pod that names a queue and has no PodGroup, arriving at a
-//! queue. What was accepted goes on, so neither scaling nor the objects of an accepted Job count.
+//! queue. What was accepted goes on, so neither scaling nor the objects of an accepted Job or pod count.
 
 use basalt_api::names;
 use serde_json::Value;
 
 use crate::queue::closed_by;
-use crate::read::{annotation, at, text};
+use crate::read::{at, items, text};
 use crate::request::Operation::Create;
 use crate::rule::{Access, Case, Rule};
-use crate::view::job_owners;
+use crate::view::{job_owners, lone_pod_queue};
 
 pub(crate) const RULES: &[Rule] = &[
     Rule::forbidden("delivery/queue-not-root", "nothing is delivered to root", not_root),
@@ -43,18 +43,15 @@ fn delivered<'a>(case: &'a Case<'_>) -> Option<(&'static str, &'a str)> {
 }
 
 fn pod_queue<'a>(case: &'a Case<'_>) -> Option<&'a str> {
-    let grouped = [names::GROUP_NAME, names::GROUP_NAME_ALIAS]
-        .iter()
-        .any(|key| !annotation(case.object, key).is_empty());
-    let queue = annotation(case.object, names::QUEUE_NAME);
-    (case.request.operation == Create && !grouped && !owned_by_job(case, queue)).then_some(queue)
+    let queue = lone_pod_queue(case.object)?;
+    (case.request.operation == Create && !owned_by_job(case, queue)).then_some(queue)
 }
 
-/// A PodGroup is delivered when it is made or moved, unless it belongs to a Job that was accepted.
+/// A PodGroup is delivered when it is made or moved, unless it belongs to a Job or a lone pod that was accepted.
 fn group_queue<'a>(case: &'a Case<'_>) -> Option<&'a str> {
     let queue = text(case.object, "/spec/queue");
     let arrives = case.old.is_none_or(|old| text(old, "/spec/queue") != queue);
-    (arrives && !owned_by_job(case, queue)).then_some(queue)
+    (arrives && !owned_by_job(case, queue) && !owned_by_pod(case, queue)).then_some(queue)
 }
 
 /// Whether it belongs to a Job that was accepted, in the queue that the Job is in.
@@ -62,6 +59,16 @@ fn owned_by_job(case: &Case<'_>, queue: &str) -> bool {
     job_owners(case.object).any(|owner| {
         let (name, uid) = (text(owner, "/name"), text(owner, "/uid"));
         case.view.holders().has_job(case.request.namespace, name, uid, queue)
+    })
+}
+
+/// Whether it belongs to a lone pod that was accepted, in the queue that the pod names: the controllers make it.
+fn owned_by_pod(case: &Case<'_>, queue: &str) -> bool {
+    let owners = items(case.object, "/metadata/ownerReferences").iter();
+    let mut pods = owners.filter(|owner| text(owner, "/kind") == "Pod" && text(owner, "/apiVersion") == "v1");
+    pods.any(|owner| {
+        let (name, uid) = (text(owner, "/name"), text(owner, "/uid"));
+        case.view.holders().has_pod(case.request.namespace, name, uid, queue)
     })
 }
 

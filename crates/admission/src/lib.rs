@@ -22,7 +22,7 @@ pub use decision::{AccessReview, Decision, Refusal, Verdict};
 pub use request::{Operation, Request, Settings, User};
 pub use review::{Review, ReviewError, Stage};
 pub use rule::{Class, Rule};
-pub use view::View;
+pub use view::{View, lone_pod_queue};
 
 use serde_json::Value;
 

@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::read::{annotation, text};
 use holders::Holders;
 pub(crate) use holders::job_owners;
+pub use holders::lone_pod_queue;
 use nodes::Nodes;
 pub(crate) use tree::{Measure, Tally, Tree, parent_of};
 
@@ -21,6 +22,7 @@ pub(crate) use tree::{Measure, Tally, Tree, parent_of};
 const QUEUES: &str = "queues.scheduling.volcano.sh";
 const JOBS: &str = "jobs.batch.volcano.sh";
 const GROUPS: &str = "podgroups.scheduling.volcano.sh";
+const PODS: &str = "pods";
 const NODES: &str = "nodes";
 const NAMESPACES: &str = "namespaces";
 
@@ -37,7 +39,7 @@ pub struct View {
 
 impl View {
     /// The resources that a view is made of.
-    pub const RESOURCES: [&str; 5] = [QUEUES, JOBS, GROUPS, NODES, NAMESPACES];
+    pub const RESOURCES: [&str; 6] = [QUEUES, JOBS, GROUPS, PODS, NODES, NAMESPACES];
 
     /// Takes in an object as it is now stored; other resources than [`View::RESOURCES`] are ignored.
     pub fn put(&mut self, resource: &str, object: &Arc<Value>) {
@@ -45,6 +47,7 @@ impl View {
             QUEUES => self.tree.put(object),
             JOBS => self.holders.put_job(object),
             GROUPS => self.holders.put_group(object),
+            PODS => self.holders.put_pod(object),
             NODES => self.nodes.put(object),
             NAMESPACES => self.put_namespace(object),
             _ => {}
@@ -57,6 +60,7 @@ impl View {
             QUEUES => self.tree.remove(name),
             JOBS => self.holders.remove_job(namespace, name),
             GROUPS => self.holders.remove_group(namespace, name),
+            PODS => self.holders.remove_pod(namespace, name),
             NODES => self.nodes.remove(name),
             NAMESPACES => drop(self.namespaces.remove(name)),
             _ => {}
@@ -69,6 +73,7 @@ impl View {
             QUEUES => self.tree.names().map(|name| (String::new(), name.to_owned())).collect(),
             JOBS => self.holders.jobs().cloned().collect(),
             GROUPS => self.holders.groups().cloned().collect(),
+            PODS => self.holders.pods().cloned().collect(),
             NODES => self
                 .nodes
                 .names()
@@ -104,7 +109,7 @@ impl View {
         &self.tree
     }
 
-    /// Jobs and PodGroups.
+    /// Jobs, PodGroups and lone pods.
     pub(crate) fn holders(&self) -> &Holders {
         &self.holders
     }

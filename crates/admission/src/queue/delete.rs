@@ -42,7 +42,7 @@ pub(crate) const RULES: &[Rule] = &[
 pub(crate) const END_RULES: &[Rule] = &[
     Rule::forbidden(
         "queue/finalizer-held",
-        "the finalizer of a queue that is being deleted stays while the queue has children, or Jobs or PodGroups that have not ended",
+        "the finalizer of a queue that is being deleted stays while the queue has children, or Jobs, PodGroups or lone pods that have not ended",
         held,
     )
     .on(&[Update]),
@@ -152,7 +152,7 @@ fn held(case: &Case<'_>, broken: &mut Vec<String>) {
     let unfinished = case.view.holders().unfinished(name);
     if let Some(first) = unfinished.first() {
         broken.push(format!(
-            "{}: the finalizer {} stays, for {} Jobs and PodGroups in it have not ended ({first} is one): let them end or delete them first",
+            "{}: the finalizer {} stays, for {} Jobs, PodGroups and lone pods in it have not ended ({first} is one): let them end or delete them first",
             case.subject(),
             names::QUEUE_FINALIZER,
             unfinished.len()

@@ -1,11 +1,11 @@
-//! Who is in which queue: Jobs, and PodGroups that no Job stands for.
+//! Who is in which queue: Jobs, PodGroups that no Job stands for, and pods that no PodGroup stands for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use basalt_api::names;
 use serde_json::Value;
 
-use crate::read::{items, text};
+use crate::read::{annotation, items, text};
 
 /// Namespace and name.
 type Key = (String, String);
@@ -14,6 +14,7 @@ type Key = (String, String);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unfinished {
     jobs: BTreeSet<Key>,
+    pods: BTreeSet<Key>,
     groups: BTreeSet<Key>,
 }
 
@@ -21,13 +22,16 @@ impl Unfinished {
     fn of_kind(&mut self, kind: Kind) -> &mut BTreeSet<Key> {
         match kind {
             Kind::Job => &mut self.jobs,
+            Kind::Pod => &mut self.pods,
             Kind::PodGroup => &mut self.groups,
         }
     }
 
     /// All of them.
     pub(crate) fn len(&self) -> usize {
-        self.jobs().saturating_add(self.groups.len())
+        self.jobs()
+            .saturating_add(self.pods.len())
+            .saturating_add(self.groups.len())
     }
 
     /// The Jobs among them.
@@ -37,18 +41,18 @@ impl Unfinished {
 
     /// One of them in words, a Job if there is one.
     pub(crate) fn first(&self) -> Option<String> {
-        let job = self
-            .jobs
-            .first()
-            .map(|(namespace, name)| format!("Job {namespace}/{name}"));
-        let group = || self.groups.first();
-        job.or_else(|| group().map(|(namespace, name)| format!("PodGroup {namespace}/{name}")))
+        let kinds = [("Job", &self.jobs), ("PodGroup", &self.groups), ("Pod", &self.pods)];
+        kinds.into_iter().find_map(|(kind, keys)| {
+            let (namespace, name) = keys.first()?;
+            Some(format!("{kind} {namespace}/{name}"))
+        })
     }
 }
 
 #[derive(Clone, Copy)]
 enum Kind {
     Job,
+    Pod,
     PodGroup,
 }
 
@@ -59,11 +63,13 @@ struct Member {
     finished: bool,
 }
 
-/// Jobs and PodGroups, and those of them that a queue still has to see through.
+/// Jobs, PodGroups and lone pods, and those of them that a queue still has to see through.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holders {
     jobs: BTreeMap<Key, Member>,
     groups: BTreeMap<Key, Member>,
+    /// Only pods that live, name a queue and have no PodGroup: few, however many pods there are.
+    pods: BTreeMap<Key, Member>,
     unfinished: BTreeMap<String, Unfinished>,
 }
 
@@ -72,6 +78,15 @@ pub(crate) fn job_owners(object: &Value) -> impl Iterator<Item = &Value> {
     let is_job =
         |owner: &&Value| text(owner, "/kind") == "Job" && text(owner, "/apiVersion").starts_with("batch.volcano.sh/");
     items(object, "/metadata/ownerReferences").iter().filter(is_job)
+}
+
+/// The queue that a pod names, as long as no PodGroup speaks for it.
+pub fn lone_pod_queue(pod: &Value) -> Option<&str> {
+    let grouped = [names::GROUP_NAME, names::GROUP_NAME_ALIAS]
+        .iter()
+        .any(|key| !annotation(pod, key).is_empty());
+    let queue = annotation(pod, names::QUEUE_NAME);
+    (!grouped && !queue.is_empty()).then_some(queue)
 }
 
 fn key_of(object: &Value) -> Key {
@@ -122,10 +137,36 @@ impl Holders {
         self.groups.remove(&key);
     }
 
+    pub(super) fn put_pod(&mut self, pod: &Value) {
+        let key = key_of(pod);
+        let ended = matches!(text(pod, "/status/phase"), "Succeeded" | "Failed");
+        let Some(queue) = lone_pod_queue(pod).filter(|_| !ended) else {
+            self.forget_pod(key);
+            return;
+        };
+        let member = Member {
+            uid: text(pod, "/metadata/uid").to_owned(),
+            queue: queue.to_owned(),
+            finished: false,
+        };
+        self.count(Kind::Pod, &key, Some(&member));
+        self.pods.insert(key, member);
+    }
+
+    pub(super) fn remove_pod(&mut self, namespace: &str, name: &str) {
+        self.forget_pod((namespace.to_owned(), name.to_owned()));
+    }
+
+    fn forget_pod(&mut self, key: Key) {
+        self.count(Kind::Pod, &key, None);
+        self.pods.remove(&key);
+    }
+
     /// Moves one from the queue that it was counted in to the one that it is in now.
     fn count(&mut self, kind: Kind, key: &Key, now: Option<&Member>) {
         let known = match kind {
             Kind::Job => &self.jobs,
+            Kind::Pod => &self.pods,
             Kind::PodGroup => &self.groups,
         };
         if let Some(before) = known.get(key)
@@ -150,16 +191,27 @@ impl Holders {
         self.groups.keys()
     }
 
+    pub(super) fn pods(&self) -> impl Iterator<Item = &Key> {
+        self.pods.keys()
+    }
+
     /// Whether this very Job exists, in this queue.
     pub(crate) fn has_job(&self, namespace: &str, name: &str, uid: &str, queue: &str) -> bool {
         let job = self.jobs.get(&(namespace.to_owned(), name.to_owned()));
         job.is_some_and(|job| job.uid == uid && job.queue == queue)
     }
 
+    /// Whether this very pod lives, in this queue, and waits for its PodGroup.
+    pub(crate) fn has_pod(&self, namespace: &str, name: &str, uid: &str, queue: &str) -> bool {
+        let pod = self.pods.get(&(namespace.to_owned(), name.to_owned()));
+        pod.is_some_and(|pod| pod.uid == uid && pod.queue == queue)
+    }
+
     /// Those in the queue that are not finished.
     pub(crate) fn unfinished(&self, queue: &str) -> &Unfinished {
         static NONE: Unfinished = Unfinished {
             jobs: BTreeSet::new(),
+            pods: BTreeSet::new(),
             groups: BTreeSet::new(),
         };
         self.unfinished.get(queue).unwrap_or(&NONE)

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use basalt_admission::{Decision, Operation, Request, Settings, Verdict, View};
+use basalt_api::names;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
@@ -64,6 +65,9 @@ impl ValueCache {
     }
 }
 
+/// As storage names it.
+const PODS: &str = "pods";
+
 /// What rules look at, kept in step with what is durable. That is enough: whoever may change what a decision looks at
 /// waits at the gate until the decision's own write is durable (see [`passage`]).
 #[derive(Default)]
@@ -100,6 +104,12 @@ impl Standing {
 
     fn take(&mut self, resource: &str, kind: EventKind, object: &Object) {
         match kind {
+            // There are many pods, and rules look at few: the others are not worth reading.
+            EventKind::Added | EventKind::Modified
+                if resource == PODS && !mentions(&object.body, names::QUEUE_NAME) =>
+            {
+                self.view.remove(resource, &object.key.namespace, &object.key.name);
+            }
             EventKind::Added | EventKind::Modified => {
                 // What is stored was JSON when it came.
                 if let Ok(value) = serde_json::from_slice(&object.body) {
@@ -124,6 +134,11 @@ impl Standing {
     }
 }
 
+/// Whether a text occurs in a body.
+fn mentions(body: &[u8], word: &str) -> bool {
+    memchr::memmem::find(body, word.as_bytes()).is_some()
+}
+
 /// Held from an admission decision until its write is durable, so that what was decided on still holds.
 pub(crate) enum Passage {
     Free,
@@ -132,8 +147,9 @@ pub(crate) enum Passage {
 }
 
 /// Waits for the right to decide about a write of the call's kind: queues and CRDs, whose rules look at their siblings,
-/// one at a time; deliveries into queues together, but not while a queue changes.
-pub(crate) async fn passage(call: &Call) -> Passage {
+/// one at a time; deliveries into queues together, but not while a queue changes. Of pods only those are deliveries that
+/// come without a PodGroup: `made` is the object that the call is to make.
+pub(crate) async fn passage(call: &Call, made: Option<&Value>) -> Passage {
     let gate = call.server.inner.gate.clone();
     let (group, plural) = (call.kind.group.as_ref(), call.kind.plural.as_ref());
     match (group, plural) {
@@ -141,7 +157,7 @@ pub(crate) async fn passage(call: &Call) -> Passage {
         ("scheduling.volcano.sh", "queues") | ("apiextensions.k8s.io", _) => Passage::Alone {
             _guard: gate.write_owned().await,
         },
-        ("", "pods") => Passage::Free,
+        ("", "pods") if made.and_then(basalt_admission::lone_pod_queue).is_none() => Passage::Free,
         _ if call.server.inner.options.admission.concerns(group, plural) => Passage::Shared {
             _guard: gate.read_owned().await,
         },

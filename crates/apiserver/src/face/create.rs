@@ -127,7 +127,7 @@ fn place(call: &Call, object: &mut Value) -> ApiResult<()> {
 
 async fn store(call: &Call, mut object: Value, name: &str, warnings: &mut Vec<String>) -> Result<Made, Refused> {
     let failed = Refused::Failed;
-    let passage = admission::passage(call).await;
+    let passage = admission::passage(call, Some(&object)).await;
     let mut writes = Vec::with_capacity(3);
     if let Some(shape) = call.kind.custom() {
         writes.push(definition_check(call, shape.terminating).map_err(failed)?);

@@ -177,7 +177,7 @@ pub(crate) async fn delete_one(
 ) -> ApiResult<Deleted> {
     let key = call.key(name);
     for _ in 0..ATTEMPTS_MAX {
-        let passage = admission::passage(call).await;
+        let passage = admission::passage(call, None).await;
         let current = call
             .store()
             .head(&key)

@@ -176,8 +176,10 @@ impl Server {
 
     /// Lets admission see a write of `resource` at once, so that no later decision has many to take in.
     pub(crate) fn look(&self, resource: &str) {
-        // Whoever holds it is taking in the same writes.
-        if basalt_admission::View::RESOURCES.contains(&resource)
+        // Of pods there are many writes, of which the next decision has little to take in. Whoever holds it is taking in
+        // the same writes.
+        if resource != "pods"
+            && basalt_admission::View::RESOURCES.contains(&resource)
             && let Some(mut standing) = self.inner.standing.try_lock()
         {
             standing.catch_up(&self.inner.store);

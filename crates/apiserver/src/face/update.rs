@@ -89,7 +89,7 @@ pub(crate) async fn modify(
     let told = warnings.len();
     for _ in 0..ATTEMPTS_MAX {
         warnings.truncate(told);
-        let passage = admission::passage(call).await;
+        let passage = admission::passage(call, None).await;
         let current = call.store().head(&key).ok_or_else(|| call.not_found())?;
         let old = present::parse(&current)?;
         let mut new = change(&old, &current)?;

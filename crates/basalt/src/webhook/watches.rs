@@ -6,7 +6,7 @@ use std::sync::Arc;
 use basalt_admission::View;
 use basalt_api::{Job, PodGroup, Queue};
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::{Namespace, Node};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use kube::core::{ApiResource, DynamicObject};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
@@ -15,9 +15,10 @@ use kube::{Api, ResourceExt};
 use super::Webhook;
 
 /// What there is to watch: a resource as the view names it, and as the API does.
-fn kinds() -> [(&'static str, ApiResource); 5] {
+fn kinds() -> [(&'static str, ApiResource); 6] {
     View::RESOURCES.map(|resource| {
         let kind = match resource {
+            "pods" => ApiResource::erase::<Pod>(&()),
             "nodes" => ApiResource::erase::<Node>(&()),
             "namespaces" => ApiResource::erase::<Namespace>(&()),
             "jobs.batch.volcano.sh" => ApiResource::erase::<Job>(&()),
@@ -40,7 +41,12 @@ fn key_of(object: &DynamicObject) -> (String, String) {
 
 async fn watch(webhook: &Webhook, resource: &'static str, kind: ApiResource) {
     let api: Api<DynamicObject> = Api::all_with(webhook.client().clone(), &kind);
-    let mut stream = watcher(api, watcher::Config::default()).default_backoff().boxed();
+    // Pods that have ended are of no interest, and there may be many.
+    let config = match resource {
+        "pods" => watcher::Config::default().fields("status.phase!=Succeeded,status.phase!=Failed"),
+        _ => watcher::Config::default(),
+    };
+    let mut stream = watcher(api, config).default_backoff().boxed();
     let mut listed = BTreeSet::new();
     while let Some(event) = stream.next().await {
         match event {

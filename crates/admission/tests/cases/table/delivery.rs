@@ -42,6 +42,7 @@ pub(crate) fn build(what: &str, details: Value) -> Row {
             ..group(&details[1])
         },
         "of-job" => of_job(group(&details[0]), &details[1]),
+        "of-pod" => of_pod(group(&details[0]), &details[1], &details[2]),
         "pod-of-job" => {
             let annotations = json!({"scheduling.volcano.sh/queue-name": details[0]});
             of_job(build("pod", annotations), &details[1])
@@ -72,6 +73,16 @@ fn of_job(mut row: Row, uid: &Value) -> Row {
     let owner = json!({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "uid": uid, "controller": true});
     row.object.as_mut().expect("object")["metadata"]["ownerReferences"] = json!([owner]);
     row.world = World::usual().with(JOBS, job(json!({"queue": "shut-a"})));
+    row
+}
+
+/// The PodGroup of the pod `lone`, which names a queue and has one uid.
+fn of_pod(mut row: Row, named: &Value, uid: &Value) -> Row {
+    let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "lone", "uid": uid, "controller": true});
+    row.object.as_mut().expect("object")["metadata"]["ownerReferences"] = json!([owner]);
+    let annotations = json!({"scheduling.volcano.sh/queue-name": named});
+    let metadata = json!({"name": "lone", "namespace": "default", "uid": "uid-lone", "annotations": annotations});
+    row.world = World::usual().with("pods", json!({"metadata": metadata, "status": {"phase": "Pending"}}));
     row
 }
 

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 const QUEUES: &str = "queues.scheduling.volcano.sh";
 const JOBS: &str = "jobs.batch.volcano.sh";
 const GROUPS: &str = "podgroups.scheduling.volcano.sh";
+const PODS: &str = "pods";
 
 /// Every case there is.
 pub(crate) fn all() -> Vec<Row> {
@@ -56,6 +57,12 @@ impl World {
         let metadata = json!({"name": name, "namespace": "default"});
         let group = json!({"metadata": metadata, "spec": {"queue": queue}, "status": {"phase": phase}});
         self.with(GROUPS, group)
+    }
+
+    /// A pod `default/NAME` with annotations.
+    fn pod(self, name: &str, annotations: &Value, phase: &str) -> Self {
+        let metadata = json!({"name": name, "namespace": "default", "annotations": annotations});
+        self.with(PODS, json!({"metadata": metadata, "status": {"phase": phase}}))
     }
 
     pub(crate) fn node(self, name: &str, ready: &str, allocatable: Value) -> Self {
@@ -112,7 +119,7 @@ impl World {
             .node("lost", "Unknown", node)
     }
 
-    /// The same with what a case adds: queues, closed queues, jobs, groups, nodes (in place of the usual ones).
+    /// The same with what a case adds: queues, closed queues, jobs, pods, nodes (in place of the usual ones).
     fn and(mut self, more: &Value) -> Self {
         let entries = |key: &str| more[key].as_object().cloned().unwrap_or_default();
         for (name, spec) in entries("queues") {
@@ -127,6 +134,9 @@ impl World {
                 job[0].as_str().expect("a queue"),
                 job[1].as_str().expect("a phase"),
             );
+        }
+        for (name, pod) in entries("pods") {
+            self = self.pod(&name, &pod[0], pod[1].as_str().expect("a phase"));
         }
         if let Some(nodes) = more["nodes"].as_array() {
             self.0.retain(|(resource, _)| *resource != "nodes");
