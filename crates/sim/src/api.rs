@@ -230,6 +230,11 @@ impl Api {
         }
     }
 
+    /// Counts the writes.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
     /// The time that objects get.
     pub fn set_now(&mut self, now: Timestamp) {
         self.now = now;

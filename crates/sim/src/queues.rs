@@ -5,6 +5,7 @@ mod canon;
 mod explore;
 mod operation;
 mod random;
+mod spread;
 
 pub use explore::{Explored, explore};
 pub use operation::{By, Operation, Work};

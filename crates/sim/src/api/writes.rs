@@ -85,21 +85,18 @@ impl Api {
 
     fn patch(&mut self, key: &Key, status: bool, merge: &Value) -> Answer {
         let old = self.get(key).cloned().ok_or_else(|| not_found(key))?;
-        let mut new = (*old).clone();
-        json_patch::merge(&mut new, merge);
-        let revision = text(&new, "/metadata/resourceVersion");
+        let revision = text(merge, "/metadata/resourceVersion");
         if !revision.is_empty() && revision != text(&old, "/metadata/resourceVersion") {
             return Err(conflict(
                 key,
                 "the object has been modified; apply your changes to the latest version",
             ));
         }
-        let (uid, is) = (text(&new, "/metadata/uid"), text(&old, "/metadata/uid"));
+        let (uid, is) = (text(merge, "/metadata/uid"), text(&old, "/metadata/uid"));
         if !uid.is_empty() && uid != is {
             return Err(other_uid(key, uid, is));
         }
-        isolate(key.kind, status, &old, &mut new);
-        meta::keep(&old, &mut new);
+        let mut new = changed(key.kind, status, &old, merge);
         let subresource = status.then_some("status");
         self.admit(Operation::Update, key, subresource, Some(&mut new), Some(&old))?;
         if key.kind.is_custom() && wanted(key.kind, &old).ne(wanted(key.kind, &new)) {
@@ -292,24 +289,25 @@ fn begin(kind: Kind, object: &mut Value) {
     }
 }
 
-/// A write of the object cannot touch the status, and a write of the status nothing else.
-fn isolate(kind: Kind, status: bool, old: &Value, new: &mut Value) {
-    let (Some(from), Some(to)) = (old.as_object(), new.as_object_mut()) else {
-        return;
+/// The object with a merge patch. A write of the object cannot touch the status, and a write of the status nothing else:
+/// only what may change is merged at all.
+fn changed(kind: Kind, status: bool, old: &Value, merge: &Value) -> Value {
+    let mut new = old.clone();
+    let (Some(to), Some(merge)) = (new.as_object_mut(), merge.as_object()) else {
+        return new;
     };
-    if status {
-        let status = to.remove("status");
-        to.clone_from(from);
-        match status {
-            Some(status) => drop(to.insert("status".to_owned(), status)),
-            None => drop(to.remove("status")),
-        }
-    } else if kind.has_status() {
-        match from.get("status") {
-            Some(status) => drop(to.insert("status".to_owned(), status.clone())),
-            None => drop(to.remove("status")),
+    let allowed = |part: &str| (part == "status") == status || (part == "status" && !kind.has_status());
+    for (part, patch) in merge.iter().filter(|(part, _)| allowed(part)) {
+        if patch.is_null() {
+            to.remove(part);
+        } else {
+            json_patch::merge(to.entry(part.clone()).or_insert(Value::Null), patch);
         }
     }
+    if !status && merge.contains_key("metadata") {
+        meta::keep(old, &mut new);
+    }
+    new
 }
 
 /// What the generation counts.

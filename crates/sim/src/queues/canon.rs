@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
 
-use crate::api::Snapshot;
 use crate::api::meta::text;
+use crate::api::{Kind, Snapshot};
 
 /// Fields that count time or writes.
 const VOLATILE: [&str; 5] = [
@@ -18,21 +18,24 @@ const VOLATILE: [&str; 5] = [
     "deletionGracePeriodSeconds",
 ];
 
-/// The ways to name up to three queues.
-const NAMINGS: [[char; 3]; 6] = [
-    ['0', '1', '2'],
-    ['0', '2', '1'],
-    ['1', '0', '2'],
-    ['1', '2', '0'],
-    ['2', '0', '1'],
-    ['2', '1', '0'],
-];
+/// The ways to number up to three queues.
+const NAMINGS: [Naming; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+
+/// By a queue's number, the one that it gets instead.
+pub(crate) type Naming = [u8; 3];
+
+/// A text, and where in it a queue is named by its number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Named {
+    text: String,
+    numbers: Vec<usize>,
+}
 
 struct Canon<'a> {
     /// What each uid stands for.
-    labels: BTreeMap<&'a str, String>,
-    naming: [char; 3],
+    labels: &'a BTreeMap<&'a str, String>,
     out: String,
+    numbers: Vec<usize>,
 }
 
 impl Canon<'_> {
@@ -77,13 +80,9 @@ impl Canon<'_> {
     fn word(&mut self, word: &str) {
         let number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
         match word.split_at_checked(1) {
-            Some(("q", digit)) if digit.len() == 1 => {
-                let at = digit.parse::<usize>().unwrap_or(usize::MAX);
-                self.out.push('q');
-                match self.naming.get(at) {
-                    Some(name) => self.out.push(*name),
-                    None => self.out.push_str(digit),
-                }
+            Some(("q", "0" | "1" | "2")) => {
+                self.numbers.push(self.out.len() + 1);
+                self.out.push_str(word);
             }
             Some(("u", digits)) if number(digits) => match self.labels.get(word) {
                 Some(label) => self.out.push_str(label),
@@ -94,45 +93,103 @@ impl Canon<'_> {
     }
 }
 
-/// The state under one naming of the queues.
-fn named(snapshot: &Snapshot, naming: [char; 3]) -> String {
-    let labels = snapshot.objects().map(|(key, object)| {
-        let short = key.name.split("-u").next().unwrap_or_default();
-        let short = if key.kind == crate::api::Kind::Queue { "" } else { short };
-        (text(object, "/metadata/uid"), format!("{}={short}", key.kind.name()))
-    });
-    let labels: BTreeMap<&str, String> = labels.collect();
-    let mut texts: Vec<String> = snapshot
-        .objects()
-        .map(|(_, object)| {
+/// A state as texts, one for each object, that are the same in every run.
+pub(crate) struct Form {
+    texts: Vec<Named>,
+    /// The queues that are there, by number.
+    there: [bool; 3],
+}
+
+impl Form {
+    /// The form of a state.
+    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+        let labels = snapshot.objects().map(|(key, object)| {
+            let short = key.name.split("-u").next().unwrap_or_default();
+            let short = if key.kind == Kind::Queue { "" } else { short };
+            (text(object, "/metadata/uid"), format!("{}={short}", key.kind.name()))
+        });
+        let labels: BTreeMap<&str, String> = labels.collect();
+        let mut there = [false; 3];
+        let texts = snapshot.objects().map(|(key, object)| {
+            let number = key.name.strip_prefix('q').and_then(|digit| digit.parse::<usize>().ok());
+            if let Some(place) = number
+                .filter(|_| key.kind == Kind::Queue)
+                .and_then(|at| there.get_mut(at))
+            {
+                *place = true;
+            }
             let mut canon = Canon {
-                labels: labels.clone(),
-                naming,
+                labels: &labels,
                 out: String::new(),
+                numbers: Vec::new(),
             };
             canon.value(object);
-            canon.out
-        })
-        .collect();
-    texts.sort_unstable();
-    texts.join("\n")
+            Named {
+                text: canon.out,
+                numbers: canon.numbers,
+            }
+        });
+        let texts = texts.collect();
+        Self { texts, there }
+    }
+
+    /// The texts under one naming, in order.
+    fn named(&self, naming: Naming) -> Vec<Vec<u8>> {
+        let rename = |named: &Named| {
+            let mut bytes = named.text.clone().into_bytes();
+            for place in &named.numbers {
+                if let Some(byte) = bytes.get_mut(*place) {
+                    let number = usize::from(byte.wrapping_sub(b'0'));
+                    *byte = b'0' + naming.get(number).copied().unwrap_or_default();
+                }
+            }
+            bytes
+        };
+        let mut texts: Vec<Vec<u8>> = self.texts.iter().map(rename).collect();
+        texts.sort_unstable();
+        texts
+    }
+
+    /// A number for the state, with the queues' own names.
+    pub(crate) fn plain(&self) -> u128 {
+        digest(&self.named(NAMINGS[0]))
+    }
+
+    /// A number for the state; the same for states that differ in the names of their queues alone.
+    pub(crate) fn merged(&self) -> u128 {
+        let count = self.there.iter().filter(|there| **there).count();
+        // The queues that are there get the lowest numbers: the other namings need not be tried.
+        let fits = |naming: &Naming| {
+            let mut numbers = naming.iter().zip(self.there);
+            numbers.all(|(number, there)| !there || usize::from(*number) < count)
+        };
+        let namings = NAMINGS.into_iter().filter(fits);
+        let least = namings.map(|naming| self.named(naming)).min();
+        digest(&least.unwrap_or_default())
+    }
+
+    /// The namings, other than its own, under which the state is the same.
+    pub(crate) fn symmetries(&self) -> Vec<Naming> {
+        let own = self.named(NAMINGS[0]);
+        let others = NAMINGS.into_iter().skip(1);
+        others.filter(|naming| self.named(*naming) == own).collect()
+    }
 }
 
-/// The state, with the queues' own names.
-pub(crate) fn plain(snapshot: &Snapshot) -> String {
-    named(snapshot, NAMINGS[0])
-}
-
-/// A number for the state; the same for states that differ in the names of their queues alone.
-pub(crate) fn merged(snapshot: &Snapshot) -> u128 {
-    let names = NAMINGS.into_iter().map(|naming| named(snapshot, naming));
-    let least = names.min().unwrap_or_default();
+fn digest(texts: &[Vec<u8>]) -> u128 {
     let half = |salt: u8| {
         let mut hasher = DefaultHasher::new();
-        (salt, &least).hash(&mut hasher);
+        (salt, texts).hash(&mut hasher);
         u128::from(hasher.finish())
     };
     (half(0) << 64) | half(1)
+}
+
+/// The state in words, with the queues' own names.
+pub(crate) fn plain(snapshot: &Snapshot) -> String {
+    let mut texts: Vec<String> = Form::of(snapshot).texts.into_iter().map(|named| named.text).collect();
+    texts.sort_unstable();
+    texts.join("\n")
 }
 
 /// Where two states differ, for people.

@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use super::NAMESPACE;
+use super::canon::Naming;
 use crate::api::meta::text;
 use crate::api::{Api, Key, Kind, Request};
 
@@ -88,6 +89,25 @@ impl fmt::Display for Operation {
 }
 
 impl Operation {
+    /// The same, done to the queues that these are called instead.
+    pub(super) fn renamed(self, naming: Naming) -> Self {
+        let new = |queue: u8| naming.get(usize::from(queue)).copied().unwrap_or(queue);
+        match self {
+            Self::Create { queue, parent, closed } => Self::Create {
+                queue: new(queue),
+                parent: parent.map(new),
+                closed,
+            },
+            Self::Close(queue, by) => Self::Close(new(queue), by),
+            Self::Open(queue, by) => Self::Open(new(queue), by),
+            Self::Delete(queue) => Self::Delete(new(queue)),
+            Self::Submit(queue, work) => Self::Submit(new(queue), work),
+            Self::Finish(queue) => Self::Finish(new(queue)),
+            Self::Reparent(queue, to) => Self::Reparent(new(queue), to.map(new)),
+            Self::RawStatus(queue, state) => Self::RawStatus(new(queue), state),
+        }
+    }
+
     /// The request, if there is anything to ask for.
     pub fn request(self, api: &Api) -> Option<Request> {
         match self {

@@ -1,11 +1,13 @@
 //! Long random sequences: operations at any moment, views that lag, actors that die, answers that are lost.
 
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use basalt_engine::Conf;
 
 use super::canon::{difference, plain};
 use super::operation::{By, Operation, Work, queue_name};
+use super::spread::spread;
 use crate::api::{Api, Key, Kind, Snapshot};
 use crate::kernel::{Faults, Kernel, Who};
 use crate::whim::Whim;
@@ -176,37 +178,36 @@ fn end(kernel: &mut Kernel) -> Vec<String> {
     findings
 }
 
-/// Runs the sequences of the seeds from `first` on, `threads` at a time; stops soon after the first failure.
-pub fn random(conf: &Conf, empty: &Snapshot, first: u64, count: u64, threads: u64) -> (Ran, Vec<Failure>) {
-    let threads = threads.max(1);
-    let parts: Vec<(Ran, Option<Failure>)> = std::thread::scope(|scope| {
-        let hands: Vec<_> = (0..threads)
-            .map(|thread| {
-                scope.spawn(move || {
-                    let mut all = Ran::default();
-                    for seed in (thread..count).step_by(threads as usize) {
-                        let (ran, failure, _) = run_seed(conf, empty, first.wrapping_add(seed), false);
-                        all.add(ran);
-                        if failure.is_some() {
-                            return (all, failure);
-                        }
-                    }
-                    (all, None)
-                })
-            })
-            .collect();
-        hands.into_iter().map(join).collect()
+/// Sequences that a thread takes at a time.
+const BATCH: u64 = 100;
+/// After so many failures the rest is not worth running.
+const FAILURES_MAX: usize = 100;
+
+/// Runs the sequences of `count` seeds from `first` on, `threads` at a time. Failures do not stop it, unless there are very
+/// many: what was run is what the result counts.
+pub fn random(conf: &Conf, empty: &Snapshot, first: u64, count: u64, threads: usize) -> (Ran, Vec<Failure>) {
+    let failed = AtomicUsize::new(0);
+    let batches = usize::try_from(count.div_ceil(BATCH)).unwrap_or(usize::MAX);
+    let parts = spread(batches, threads, |batch| {
+        let begin = (batch as u64).saturating_mul(BATCH);
+        let (mut all, mut failures) = (Ran::default(), Vec::new());
+        for seed in begin..begin.saturating_add(BATCH).min(count) {
+            if failed.load(Ordering::Relaxed) >= FAILURES_MAX {
+                break;
+            }
+            let (ran, failure, _) = run_seed(conf, empty, first.wrapping_add(seed), false);
+            all.add(ran);
+            if let Some(failure) = failure {
+                failed.fetch_add(1, Ordering::Relaxed);
+                failures.push(failure);
+            }
+        }
+        (all, failures)
     });
-    let mut all = Ran::default();
-    let mut failures = Vec::new();
-    for (ran, failure) in parts {
+    let (mut all, mut failures) = (Ran::default(), Vec::new());
+    for (ran, failed) in parts {
         all.add(ran);
-        failures.extend(failure);
+        failures.extend(failed);
     }
     (all, failures)
-}
-
-/// A thread's result; its panic is ours.
-pub(super) fn join<T>(hand: std::thread::ScopedJoinHandle<'_, T>) -> T {
-    hand.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

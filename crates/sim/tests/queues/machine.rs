@@ -24,7 +24,7 @@ fn random_sequences_end_legally_whatever_goes_wrong() {
     let conf = Conf::embedded();
     let empty = empty_cluster(&conf).expect("an empty cluster comes to rest");
     let count = if cfg!(debug_assertions) { 300 } else { 5_000 };
-    let (ran, failures) = random(&conf, &empty, 1_000_000, count, threads() as u64);
+    let (ran, failures) = random(&conf, &empty, 1_000_000, count, threads());
     println!("{ran}");
     if let Some(failure) = failures.first() {
         panic!("{failure}");
