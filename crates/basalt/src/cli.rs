@@ -75,6 +75,13 @@ enum Command {
 
 /// Runs the command line of this process; 0 ok, 1 failed or refused, 2 usage.
 pub fn main() -> ExitCode {
+    // A link named vcctl, vsub, vjobs, … to this program is that program.
+    if std::env::args_os()
+        .next()
+        .is_some_and(|program| basalt_vcctl::answers_to(&program))
+    {
+        return basalt_vcctl::run(std::env::args_os());
+    }
     let cli = Cli::parse();
     if let Err(error) = start_logging(&cli.log) {
         eprintln!("error: {error}");

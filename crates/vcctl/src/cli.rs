@@ -4,8 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::error::CliError;
 use crate::job::JobCommand;
+use crate::links::LinksArgs;
+use crate::name::checked;
+use crate::pod::PodCommand;
 use crate::queue::QueueCommand;
+use crate::session::Session;
 
 /// Queues and batch jobs from the command line.
 #[derive(Debug, Parser)]
@@ -13,7 +18,7 @@ use crate::queue::QueueCommand;
     name = "vcctl",
     version,
     about = "Queues and batch jobs from the command line",
-    after_help = "Examples:\n  vcctl queue create --name research --weight 4\n  vcctl job run -f train.yaml\n  vcctl job list --all-namespaces",
+    after_help = "Examples:\n  vcctl queue create --name research --weight 4\n  vcctl job run -f train.yaml\n  vcctl job explain train",
     arg_required_else_help = true,
     disable_help_subcommand = true,
     propagate_version = false
@@ -41,9 +46,9 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run, list and delete jobs
+    /// Run, show, explain, scale, suspend and delete jobs
     #[command(
-        after_help = "Examples:\n  vcctl job run --name hello --image busybox --replicas 3 --min 3\n  vcctl job list -q research",
+        after_help = "Examples:\n  vcctl job run hello --image busybox --replicas 3 --min 3\n  vcctl job list -q research\n  vcctl job explain hello",
         arg_required_else_help = true,
         disable_help_subcommand = true
     )]
@@ -61,6 +66,16 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: QueueCommand,
     },
+    /// List pods
+    #[command(
+        after_help = "Examples:\n  vcctl pod list -j train\n  vcctl pod list -q research --all-namespaces",
+        arg_required_else_help = true,
+        disable_help_subcommand = true
+    )]
+    Pod {
+        #[command(subcommand)]
+        command: PodCommand,
+    },
     /// Print the version
     #[command(after_help = "Example:\n  vcctl version")]
     Version,
@@ -73,12 +88,34 @@ pub(crate) enum Command {
         #[arg(value_name = "SHELL")]
         shell: clap_complete::Shell,
     },
+    /// Link this program as vsub, vjobs, vqueues, vcancel, vsuspend and vresume
+    Links(LinksArgs),
 }
 
 /// One namespace.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Namespace {
     /// Namespace [default: the context's, else default]
-    #[arg(long, short = 'n', value_name = "NAMESPACE")]
+    #[arg(long, short = 'n', value_name = "NAMESPACE", value_parser = checked)]
     pub(crate) namespace: Option<String>,
+}
+
+/// One namespace, or all.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Namespaces {
+    #[command(flatten)]
+    one: Namespace,
+    /// All namespaces
+    #[arg(long, short = 'A', conflicts_with = "namespace")]
+    pub(crate) all_namespaces: bool,
+}
+
+impl Namespaces {
+    /// The one to look into; nothing for all.
+    pub(crate) async fn take(&self, session: &mut Session<'_>) -> Result<Option<String>, CliError> {
+        if self.all_namespaces {
+            return Ok(None);
+        }
+        session.namespace(self.one.namespace.clone()).await.map(Some)
+    }
 }

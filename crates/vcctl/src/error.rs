@@ -1,6 +1,7 @@
 //! Everything that can go wrong, each with what to do about it.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use crate::terminal::{neutral, neutral_text};
 
@@ -23,14 +24,18 @@ pub(crate) enum CliError {
     Forbidden { action: String, message: String },
     #[error("cannot {action}: it exists already")]
     Exists { action: String },
+    #[error("cannot {action}: it was changed meanwhile: {message}")]
+    Conflict { action: String, message: String },
     #[error("cannot {action}: {message}")]
     Refused { action: String, message: String },
     #[error(transparent)]
     Manifest(#[from] crate::manifest::ManifestError),
     #[error("{failed} of {all} failed")]
     Several { failed: usize, all: usize },
-    #[error("{what} was not done within {seconds} s")]
-    Timeout { what: String, seconds: u64 },
+    #[error("{what}: gave up after {limit:?}")]
+    Timeout { what: String, limit: Duration },
+    #[error("{0}")]
+    Unmet(String),
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
 }
@@ -63,6 +68,7 @@ impl CliError {
             }
             Self::Unauthorized { .. } => "the token or certificate in the kubeconfig may have expired".to_owned(),
             Self::Forbidden { .. } => "ask whoever runs the cluster for this permission".to_owned(),
+            Self::Conflict { .. } => "look at it again, then repeat the command".to_owned(),
             Self::Exists { .. } => "choose another name, or delete it first".to_owned(),
             _ => return None,
         })

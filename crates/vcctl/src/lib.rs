@@ -6,34 +6,46 @@
 mod cli;
 mod connect;
 mod error;
+mod events;
 mod job;
+mod links;
 pub mod manifest;
+mod name;
 mod output;
+mod pod;
 mod queue;
 mod resources;
 mod rest;
 mod session;
 mod tally;
 mod terminal;
+mod tools;
 mod wait;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
-
-use cli::{Cli, Command};
+use cli::Command;
 use error::CliError;
 use session::Session;
 use terminal::Look;
 
-/// Runs the command line to its end. The first argument is the program's name, as shown in usage lines.
+/// The program's own name.
+const PROGRAM: &str = "vcctl";
+
+/// Whether a program called so is this one: `vcctl`, or one of Volcano's small tools (`vsub`, `vjobs`, …).
+pub fn answers_to(program: &OsStr) -> bool {
+    Path::new(program).file_stem().is_some_and(|stem| stem == PROGRAM) || tools::Tool::of(program).is_some()
+}
+
+/// Runs the command line to its end. The first argument is the program's name: `vsub` and its like are commands of their own.
 ///
 /// It starts its own runtime, so it must not be called from within one.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(args) {
-        Ok(cli) => cli,
+    let (global, command) = match tools::parse(args) {
+        Ok(parsed) => parsed,
         Err(usage) => {
             // Help goes to stdout and errors to stderr; nobody is left to tell if that fails.
             let _ = usage.print();
@@ -47,10 +59,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let look = Look::of_stdout();
+    let look = Look::of_process();
     let (mut out, mut err) = (io::stdout(), io::stderr());
-    let mut session = Session::new(cli.global, &mut out, &mut err, look);
-    let result = runtime.block_on(execute(cli.command, &mut session));
+    let mut session = Session::new(global, &mut out, &mut err, look);
+    let result = runtime.block_on(execute(command, &mut session));
     let result = result.and_then(|()| session.flush());
     ExitCode::from(report(result, &mut err))
 }
@@ -64,10 +76,10 @@ pub async fn run_with(
     out: &mut (dyn Write + Send),
     err: &mut (dyn Write + Send),
 ) -> u8 {
-    let result = match Cli::try_parse_from(args) {
-        Ok(cli) => {
-            let mut session = Session::new(cli.global, out, err, Look::default()).with_client(client);
-            execute(cli.command, &mut session).await.and_then(|()| session.flush())
+    let result = match tools::parse(args) {
+        Ok((global, command)) => {
+            let mut session = Session::new(global, out, err, Look::default()).with_client(client);
+            execute(command, &mut session).await.and_then(|()| session.flush())
         }
         Err(usage) => {
             let text = usage.render();
@@ -84,24 +96,32 @@ pub async fn run_with(
 
 /// The definition of all commands, for help, completion and manual pages.
 pub fn command() -> clap::Command {
-    Cli::command()
+    tools::main_command()
+}
+
+/// The definitions of Volcano's small tools, which are this program under other names.
+pub fn tool_commands() -> Vec<clap::Command> {
+    tools::commands()
 }
 
 async fn execute(command: Command, session: &mut Session<'_>) -> Result<(), CliError> {
     match command {
         Command::Job { command } => job::execute(command, session).await,
         Command::Queue { command } => queue::execute(command, session).await,
+        Command::Pod { command } => pod::execute(command, session).await,
+        Command::Links(args) => links::execute(&args, session),
         Command::Version => session.print(&version()),
         Command::Completion { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut self::command(), "vcctl", &mut script);
+            clap_complete::generate(shell, &mut self::command(), PROGRAM, &mut script);
             session.print(&String::from_utf8_lossy(&script))
         }
     }
 }
 
 fn version() -> String {
-    let kinds = [rest::JOB, rest::QUEUE].map(|kind| format!("{}/{} {}", kind.group, kind.version, kind.title));
+    let kinds = [rest::JOB, rest::QUEUE, rest::POD_GROUP, rest::COMMAND]
+        .map(|kind| format!("{}/{} {}", kind.group, kind.version, kind.title));
     format!(
         "Version: v{}\nAPI:     {}\n",
         env!("CARGO_PKG_VERSION"),

@@ -1,6 +1,7 @@
 //! How objects are shown: as a table, or as `-o` says.
 
 pub(crate) mod age;
+pub(crate) mod page;
 pub(crate) mod table;
 
 use clap::ValueEnum;

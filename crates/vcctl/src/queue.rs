@@ -2,11 +2,10 @@
 
 mod change;
 mod create;
-mod list;
-mod name;
+pub(crate) mod list;
 mod spec;
 mod tree;
-mod view;
+pub(crate) mod view;
 
 use basalt_api::names;
 use clap::Subcommand;

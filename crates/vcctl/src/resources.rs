@@ -1,5 +1,7 @@
 //! Resource lists as flags write them: `cpu=1000m,memory=100Mi`.
 
+use std::collections::BTreeMap;
+
 use basalt_api::quantity::Quantity;
 use serde_json::{Map, Value};
 
@@ -81,13 +83,25 @@ pub(crate) fn amount(list: &Value, resource: &str) -> Option<Quantity> {
     }
 }
 
+/// A resource list of an object with each amount in its canonical spelling; what makes no sense stays as it is.
+pub(crate) fn canonical(list: &Value) -> Value {
+    let Some(entries) = list.as_object() else {
+        return Value::Object(Map::new());
+    };
+    let one = |(name, raw): (&String, &Value)| {
+        let amount = amount(list, name).map_or_else(|| raw.clone(), |amount| amount.to_string().into());
+        (name.clone(), amount)
+    };
+    Value::Object(entries.iter().map(one).collect())
+}
+
 /// A resource list of an object on one line: `cpu=4,memory=8Gi`.
 pub(crate) fn show(list: &Value) -> String {
-    let Some(list) = list.as_object() else {
-        return String::new();
-    };
+    let list = canonical(list);
     let mut parts: Vec<String> = list
-        .iter()
+        .as_object()
+        .into_iter()
+        .flatten()
         .map(|(name, amount)| match amount {
             Value::String(text) => format!("{name}={text}"),
             other => format!("{name}={other}"),
@@ -95,6 +109,22 @@ pub(crate) fn show(list: &Value) -> String {
         .collect();
     parts.sort();
     parts.join(",")
+}
+
+/// The sum of resource lists.
+pub(crate) fn sum<'a>(lists: impl IntoIterator<Item = &'a Value>) -> Value {
+    let mut sums: BTreeMap<&str, Quantity> = BTreeMap::new();
+    for list in lists {
+        for name in list.as_object().into_iter().flat_map(Map::keys) {
+            let Some(more) = amount(list, name) else { continue };
+            let sum = sums.get(name.as_str()).map_or(more, |sum| sum.saturating_add(more));
+            sums.insert(name, sum);
+        }
+    }
+    let entries = sums
+        .into_iter()
+        .map(|(name, sum)| (name.to_owned(), sum.to_string().into()));
+    Value::Object(entries.collect())
 }
 
 #[cfg(test)]
@@ -113,6 +143,17 @@ mod tests {
         assert_eq!(list, json!({"cpu": "1", "memory": "512Mi", "nvidia.com/gpu": "1"}));
         assert_eq!(show(&list), "cpu=1,memory=512Mi,nvidia.com/gpu=1");
         assert_eq!(show(&json!({"cpu": 4})), "cpu=4");
+        assert_eq!(
+            show(&json!({"memory": "1024Mi", "cpu": "2000m", "x": "odd", "y": null})),
+            "cpu=2,memory=1Gi,x=odd,y=null"
+        );
+        assert_eq!(canonical(&json!("odd")), json!({}));
+        let lists = [
+            json!({"cpu": "1500m", "x": "odd"}),
+            Value::Null,
+            json!({"cpu": "500m", "memory": "1Gi"}),
+        ];
+        assert_eq!(sum(&lists), json!({"cpu": "2", "memory": "1Gi"}));
         assert_eq!(show(&Value::Null), "");
         assert_eq!(amount(&list, "cpu").map(Quantity::nano), Some(1_000_000_000));
         assert_eq!(

@@ -7,6 +7,7 @@ use kube::{Client, Error};
 use serde_json::Value;
 
 use crate::error::CliError;
+use crate::name::checked;
 
 /// A kind of object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +37,30 @@ pub(crate) const QUEUE: Kind = Kind {
     plural: "queues",
 };
 
+/// Volcano's PodGroup.
+pub(crate) const POD_GROUP: Kind = Kind {
+    group: basalt_api::names::SCHEDULING_GROUP,
+    version: "v1beta1",
+    title: "PodGroup",
+    singular: "podgroup",
+    plural: "podgroups",
+};
+/// Volcano's Command.
+pub(crate) const COMMAND: Kind = Kind {
+    group: basalt_api::names::BUS_GROUP,
+    version: "v1alpha1",
+    title: "Command",
+    singular: "command",
+    plural: "commands",
+};
+/// Kubernetes' Pod.
+pub(crate) const POD: Kind = Kind {
+    group: "",
+    version: "v1",
+    title: "Pod",
+    singular: "pod",
+    plural: "pods",
+};
 /// Kubernetes' Event.
 pub(crate) const EVENT: Kind = Kind {
     group: "",
@@ -53,15 +78,26 @@ impl Kind {
         }
     }
 
-    /// As `-o name` prints it: `job.batch.volcano.sh`.
+    /// As `-o name` prints it: `job.batch.volcano.sh`, and `pod` alone.
     pub(crate) fn full_name(self) -> String {
-        format!("{}.{}", self.singular, self.group)
+        self.with_group(self.singular)
     }
 
-    fn path(self, namespace: Option<&str>) -> String {
+    fn with_group(self, word: &str) -> String {
+        match self.group {
+            "" => word.to_owned(),
+            group => format!("{word}.{group}"),
+        }
+    }
+
+    /// The address of the objects, and a check that no name can change it: namespaces of files come here unchecked.
+    fn path(self, namespace: Option<&str>, name: Option<&str>) -> Result<String, CliError> {
+        for part in namespace.iter().chain(&name) {
+            checked(part).map_err(|why| CliError::Usage(format!("{part:?} is no name: {why}")))?;
+        }
         let base = if self.group.is_empty() { "/api" } else { "/apis" };
         let within = namespace.map_or_else(String::new, |namespace| format!("/namespaces/{namespace}"));
-        format!("{base}/{}{within}/{}", self.api_version(), self.plural)
+        Ok(format!("{base}/{}{within}/{}", self.api_version(), self.plural))
     }
 }
 
@@ -118,7 +154,7 @@ impl Rest {
         };
         self.send(
             &subject,
-            Request::new(kind.path(namespace))
+            Request::new(kind.path(namespace, None)?)
                 .list(params)
                 .map_err(Error::BuildRequest),
         )
@@ -132,7 +168,7 @@ impl Rest {
             namespace,
             name: Some(name),
         };
-        let request = Request::new(kind.path(namespace)).get(name, &GetParams::default());
+        let request = Request::new(kind.path(namespace, Some(name))?).get(name, &GetParams::default());
         self.send(&subject, request.map_err(Error::BuildRequest)).await
     }
 
@@ -157,7 +193,7 @@ impl Rest {
             field_validation: Some(ValidationDirective::Strict),
             ..PatchParams::default()
         };
-        let request = Request::new(kind.path(namespace)).patch(name, &params, &Patch::Merge(change));
+        let request = Request::new(kind.path(namespace, Some(name))?).patch(name, &params, &Patch::Merge(change));
         self.send(&subject, request.map_err(Error::BuildRequest)).await
     }
 
@@ -166,14 +202,16 @@ impl Rest {
             verb: "create",
             kind,
             namespace,
-            name: object["metadata"]["name"].as_str(),
+            name: object["metadata"]["name"]
+                .as_str()
+                .or_else(|| object["metadata"]["generateName"].as_str()),
         };
         let body = object.to_string().into_bytes();
         let params = PostParams {
             dry_run: false,
             field_manager: Some("vcctl".to_owned()),
         };
-        let mut request = Request::new(kind.path(namespace))
+        let mut request = Request::new(kind.path(namespace, None)?)
             .create(&params, body)
             .map_err(Error::BuildRequest);
         if let Ok(request) = &mut request
@@ -195,7 +233,7 @@ impl Rest {
         let params = DeleteParams::background();
         self.send(
             &subject,
-            Request::new(kind.path(namespace))
+            Request::new(kind.path(namespace, Some(name))?)
                 .delete(name, &params)
                 .map_err(Error::BuildRequest),
         )
@@ -245,9 +283,10 @@ impl Rest {
             },
             404 if named.is_none() => CliError::UnknownResource {
                 server: self.server.clone(),
-                resource: format!("{}.{}", subject.kind.plural, subject.kind.group),
+                resource: subject.kind.with_group(subject.kind.plural),
             },
             409 if status.reason == "AlreadyExists" => CliError::Exists { action },
+            409 if status.reason == "Conflict" => CliError::Conflict { action, message },
             _ if message.is_empty() => CliError::Refused {
                 action,
                 message: format!("the server says {}", status.code),
@@ -324,6 +363,22 @@ mod tests {
         }
     }
 
+    #[test]
+    fn addresses_and_names() {
+        assert_eq!(
+            JOB.path(Some("ml"), Some("a")).unwrap(),
+            "/apis/batch.volcano.sh/v1alpha1/namespaces/ml/jobs"
+        );
+        assert_eq!(POD.path(None, None).unwrap(), "/api/v1/pods");
+        assert_eq!(
+            (POD.full_name(), JOB.full_name()),
+            ("pod".to_owned(), "job.batch.volcano.sh".to_owned())
+        );
+        for (namespace, name) in [(Some("a/b"), None), (Some("ml"), Some("a/status")), (None, Some(".."))] {
+            assert!(JOB.path(namespace, name).is_err(), "{namespace:?} {name:?}");
+        }
+    }
+
     #[tokio::test]
     async fn answers_become_errors_that_say_what_to_do() {
         let check = |name: Option<&str>, status: Value, expected: &str| {
@@ -366,6 +421,11 @@ mod tests {
             Some("a"),
             serde_json::json!({"code": 409, "reason": "AlreadyExists", "message": "x"}),
             "cannot delete job ml/a: it exists already",
+        );
+        check(
+            Some("a"),
+            serde_json::json!({"code": 409, "reason": "Conflict", "message": "x"}),
+            "cannot delete job ml/a: it was changed meanwhile: x",
         );
         check(
             Some("a"),

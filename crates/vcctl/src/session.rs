@@ -58,6 +58,17 @@ impl<'a> Session<'a> {
         Ok(writeln!(self.err, "{line}")?)
     }
 
+    /// Shows how far it is in one changing line, where somebody looks on; an empty text takes the line away.
+    pub(crate) fn progress(&mut self, text: &str) -> Result<(), CliError> {
+        if self.look.live {
+            // Cut to the line, for a line that wraps cannot be written over.
+            let text: String = neutral(text).chars().take(self.look.width.saturating_sub(1)).collect();
+            write!(self.err, "\r{text}\u{1b}[K")?;
+            self.err.flush()?;
+        }
+        Ok(())
+    }
+
     /// Reports a failure after which the command goes on.
     pub(crate) fn tell_error(&mut self, error: &CliError) -> Result<(), CliError> {
         Ok(error.write_to(self.err)?)

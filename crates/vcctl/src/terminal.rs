@@ -14,6 +14,8 @@ pub(crate) struct Look {
     pub(crate) colour: bool,
     /// Columns of a line.
     pub(crate) width: usize,
+    /// Whether somebody looks on at stderr, so that a line there can change.
+    pub(crate) live: bool,
 }
 
 impl Default for Look {
@@ -21,18 +23,20 @@ impl Default for Look {
         Self {
             colour: false,
             width: PIPE_WIDTH,
+            live: false,
         }
     }
 }
 
 impl Look {
-    /// As stdout is now.
-    pub(crate) fn of_stdout() -> Self {
+    /// As the streams of this process are now.
+    pub(crate) fn of_process() -> Self {
         let terminal = io::stdout().is_terminal();
         let size = terminal_size::terminal_size_of(io::stdout()).filter(|_| terminal);
         Self {
             colour: wants_colour(terminal, |name| std::env::var_os(name)),
             width: size.map_or(PIPE_WIDTH, |(width, _)| usize::from(width.0)),
+            live: io::stderr().is_terminal() && !is_dumb(std::env::var_os("TERM")),
         }
     }
 }
@@ -40,8 +44,11 @@ impl Look {
 /// Whether to colour: only on a terminal that can, and not with `NO_COLOR`.
 fn wants_colour(terminal: bool, env: impl Fn(&str) -> Option<OsString>) -> bool {
     let forbidden = env("NO_COLOR").is_some_and(|v| !v.is_empty());
-    let dumb = env("TERM").is_none_or(|v| v == "dumb");
-    terminal && !forbidden && !dumb
+    terminal && !forbidden && !is_dumb(env("TERM"))
+}
+
+fn is_dumb(terminal: Option<OsString>) -> bool {
+    terminal.is_none_or(|name| name == "dumb")
 }
 
 /// One line with every character that could drive a terminal written out.

@@ -12,7 +12,11 @@ fn commands(command: &clap::Command, words: &str) -> Vec<(String, clap::Command)
 fn all() -> Vec<(String, clap::Command)> {
     let mut root = basalt_vcctl::command().term_width(100);
     root.build();
-    commands(&root, "vcctl")
+    let mut all = commands(&root, "vcctl");
+    for tool in basalt_vcctl::tool_commands() {
+        all.push((tool.get_name().to_owned(), tool.term_width(100)));
+    }
+    all
 }
 
 #[test]
@@ -29,11 +33,20 @@ fn every_help_has_an_example() {
     for (words, mut command) in all() {
         let help = command.render_help().to_string();
         assert!(help.contains("Example"), "{words}");
-        assert!(help.contains("  vcctl ") || help.contains("<(vcctl "), "{words}");
+        let program = words.split(' ').next().unwrap_or_default();
+        let shown = [
+            format!("  {program}"),
+            format!("<({program} "),
+            format!("sudo {program} "),
+        ];
+        assert!(shown.iter().any(|example| help.contains(example)), "{words}");
     }
 }
 
 #[test]
 fn definitions_are_sound() {
     basalt_vcctl::command().debug_assert();
+    for tool in basalt_vcctl::tool_commands() {
+        tool.debug_assert();
+    }
 }

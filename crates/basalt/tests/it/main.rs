@@ -3,6 +3,7 @@
 mod crash;
 mod gang;
 mod helpers;
+mod job_cli;
 mod kubectl;
 mod plan;
 mod queues;

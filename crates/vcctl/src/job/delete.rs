@@ -1,9 +1,12 @@
 //! `vcctl job delete`
 
 use clap::Args;
+use kube::api::ListParams;
 
 use crate::cli::Namespace;
 use crate::error::CliError;
+use crate::name::job::Names;
+use crate::output::text;
 use crate::rest::JOB;
 use crate::session::Session;
 use crate::tally::Tally;
@@ -11,14 +14,16 @@ use crate::terminal::neutral;
 use crate::wait::{self, Wait};
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  vcctl job delete --name hello -n ml\n  vcctl job delete hello goodbye --wait")]
+#[command(
+    after_help = "Examples:\n  vcctl job delete --name hello -n ml\n  vcctl job delete hello goodbye --wait\n  vcctl job delete --all -n ml",
+    mut_arg("name", |names| names.required_unless_present("all"))
+)]
 pub(crate) struct DeleteArgs {
-    /// Names of jobs
-    #[arg(value_name = "NAME", required_unless_present = "name")]
-    names: Vec<String>,
-    /// Name of the job
-    #[arg(long, short = 'N', conflicts_with = "names")]
-    name: Option<String>,
+    #[command(flatten)]
+    names: Names,
+    /// All jobs of the namespace
+    #[arg(long, conflicts_with_all = ["name", "name_flag"])]
+    all: bool,
     #[command(flatten)]
     namespace: Namespace,
     #[command(flatten)]
@@ -26,16 +31,21 @@ pub(crate) struct DeleteArgs {
 }
 
 pub(crate) async fn execute(args: DeleteArgs, session: &mut Session<'_>) -> Result<(), CliError> {
-    let namespace = session.namespace(args.namespace.namespace.clone()).await?;
-    let names: Vec<&String> = args.names.iter().chain(&args.name).collect();
-    if names.iter().any(|name| name.is_empty()) {
-        return Err(CliError::Usage("a name must not be empty".to_owned()));
+    let namespace = session.namespace(args.namespace.namespace).await?;
+    let names = if args.all {
+        let jobs = session.list(JOB, Some(&namespace), &ListParams::default()).await?;
+        jobs.iter().map(|job| text(job, "/metadata/name").to_owned()).collect()
+    } else {
+        args.names.take()
+    };
+    if names.is_empty() {
+        return session.tell("No resources found");
     }
     let mut tally = Tally::of(names.len());
     for name in names {
-        let outcome = wait::delete(JOB, Some(&namespace), name, args.wait, session).await;
+        let outcome = wait::delete(JOB, Some(&namespace), &name, args.wait, session).await;
         if tally.take(outcome, session)?.is_some() {
-            session.print(&format!("delete job {} successfully\n", neutral(name)))?;
+            session.print(&format!("delete job {} successfully\n", neutral(&name)))?;
         }
     }
     tally.end()
@@ -55,6 +65,10 @@ mod tests {
         check(&["-N", "a"], true);
         check(&["--name", "a", "-n", "ml", "--wait", "--timeout", "5"], true);
         check(&["a", "b", "--wait"], true);
+        check(&["--all", "-n", "ml"], true);
+        check(&["--all", "a"], false);
+        check(&["a/status"], false);
+        check(&["a", "-n", "b/c"], false);
         check(&[], false);
         check(&["a", "-N", "b"], false);
         check(&["a", "--timeout", "5"], false);

@@ -1,29 +1,29 @@
 //! `vcctl job list`
 
+use std::collections::BTreeMap;
+
+use basalt_api::job::JobPhase;
 use basalt_api::names;
 use clap::Args;
 use kube::api::ListParams;
 use serde_json::Value;
 
-use crate::cli::Namespace;
+use super::{colour, group, is_finished, parse_phase, phase, queue, replicas};
+use crate::cli::Namespaces;
 use crate::error::CliError;
 use crate::output::age::age;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Format, number, text};
 use crate::rest::JOB;
 use crate::session::Session;
-use crate::terminal::Colour;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  vcctl job list -n ml -q research\n  vcctl job list --all-namespaces -o wide\n  vcctl job list --selector team=vision"
+    after_help = "Examples:\n  vcctl job list -n ml -q research\n  vcctl job list --all-namespaces -o wide\n  vcctl job list --phase Pending,Running --selector team=vision"
 )]
 pub(crate) struct ListArgs {
     #[command(flatten)]
-    namespace: Namespace,
-    /// Jobs of all namespaces
-    #[arg(long, short = 'A', conflicts_with = "namespace")]
-    all_namespaces: bool,
+    namespaces: Namespaces,
     /// Only jobs of this queue
     #[arg(long, short = 'q')]
     queue: Option<String>,
@@ -33,25 +33,48 @@ pub(crate) struct ListArgs {
     /// Only jobs with these labels (key=value,…), or with this text in their name
     #[arg(long, short = 'l')]
     selector: Option<String>,
+    /// Only jobs in these phases
+    #[arg(long, value_delimiter = ',', value_parser = parse_phase)]
+    phase: Vec<JobPhase>,
     /// How to show them
     #[arg(long, short = 'o', value_enum)]
     output: Option<Format>,
 }
 
 pub(crate) async fn execute(args: ListArgs, session: &mut Session<'_>) -> Result<(), CliError> {
-    let namespace = if args.all_namespaces {
-        None
-    } else {
-        Some(session.namespace(args.namespace.namespace.clone()).await?)
-    };
+    let namespace = args.namespaces.take(session).await?;
     let labels = args.selector.as_deref().filter(|s| is_label_selector(s));
     let params = labels.map_or_else(ListParams::default, |labels| ListParams::default().labels(labels));
     let mut jobs = session.list(JOB, namespace.as_deref(), &params).await?;
     jobs.retain(|job| args.matches(job));
     jobs.sort_by(|a, b| place(a).cmp(&place(b)));
-    let (namespaces, now) = (args.all_namespaces, jiff::Timestamp::now());
-    let table = |jobs: &[Value], wide| table(jobs, namespaces, wide, now);
+    let is_table = matches!(args.output, None | Some(Format::Wide));
+    let groups = if is_table && !jobs.iter().all(is_finished) {
+        readable(group::all(namespace.as_deref(), session).await, session)?
+    } else {
+        BTreeMap::new()
+    };
+    let columns = Columns {
+        namespaces: args.namespaces.all_namespaces,
+        now: jiff::Timestamp::now(),
+        groups: &groups,
+    };
+    let table = |jobs: &[Value], wide| columns.table(jobs, wide);
     output::print_list(JOB, jobs, args.output, table, session)
+}
+
+/// Who may list jobs need not be allowed to list what says why they wait.
+fn readable(
+    groups: Result<BTreeMap<String, Value>, CliError>,
+    session: &mut Session<'_>,
+) -> Result<BTreeMap<String, Value>, CliError> {
+    match groups {
+        Ok(groups) => Ok(groups),
+        Err(error) => {
+            session.tell(&format!("Warning: reasons are not shown: {error}"))?;
+            Ok(BTreeMap::new())
+        }
+    }
 }
 
 /// A name never has these characters, so Volcano's meaning (part of a name) and everyone else's (labels) can share a flag.
@@ -67,93 +90,100 @@ impl ListArgs {
     fn matches(&self, job: &Value) -> bool {
         let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|w| w == found);
         let part = self.selector.as_deref().filter(|s| !is_label_selector(s)).unwrap_or("");
+        let in_phase = self.phase.is_empty() || self.phase.contains(&phase(job).unwrap_or_default());
         is(&self.queue, queue(job))
             && is(&self.scheduler, text(job, "/spec/schedulerName"))
             && text(job, "/metadata/name").contains(part)
+            && in_phase
     }
 }
 
-fn queue(job: &Value) -> &str {
-    match text(job, "/spec/queue") {
-        "" => names::DEFAULT_QUEUE,
-        queue => queue,
+/// Why a job is not running, or why it ended: codes, and sentences.
+fn reason(job: &Value, group: Option<&Value>) -> (String, String) {
+    let state = (text(job, "/status/state/reason"), text(job, "/status/state/message"));
+    let reasons = group
+        .filter(|_| !is_finished(job))
+        .map(group::reasons)
+        .unwrap_or_default();
+    if reasons.is_empty() {
+        return (state.0.to_owned(), state.1.to_owned());
     }
+    let mut codes: Vec<String> = reasons.iter().map(|reason| reason.code.to_string()).collect();
+    codes.dedup();
+    let sentences: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+    (codes.join(","), sentences.join(" "))
 }
 
-/// Volcano's columns in Volcano's order, then ours, so that scripts that count columns go on working.
-fn table(jobs: &[Value], namespaces: bool, wide: bool, now: jiff::Timestamp) -> Table {
-    let mut header = vec![
-        "Name",
-        "Creation",
-        "Phase",
-        "JobType",
-        "Replicas",
-        "Min",
-        "Pending",
-        "Running",
-        "Succeeded",
-        "Failed",
-        "Unknown",
-        "RetryCount",
-        "Queue",
-    ];
-    if namespaces {
-        header.insert(0, "Namespace");
-    }
-    if wide {
-        header.extend(["Age", "Scheduler", "PriorityClass", "Message"]);
-    }
-    let mut table = Table::new(header);
-    for job in jobs {
-        table.row(row(job, namespaces, wide, now));
-    }
-    table
+/// What a table of jobs is made with.
+pub(super) struct Columns<'a> {
+    pub(super) namespaces: bool,
+    pub(super) now: jiff::Timestamp,
+    /// PodGroups by the uid of their job.
+    pub(super) groups: &'a BTreeMap<String, Value>,
 }
 
-fn row(job: &Value, namespaces: bool, wide: bool, now: jiff::Timestamp) -> Vec<Cell> {
-    let created = text(job, "/metadata/creationTimestamp");
-    let phase = text(job, "/status/state/phase");
-    let kind = text(&job["metadata"]["labels"][names::JOB_TYPE], "");
-    let tasks = job.pointer("/spec/tasks").and_then(Value::as_array);
-    let replicas = tasks
-        .into_iter()
-        .flatten()
-        .map(|task| number(task, "/replicas"))
-        .fold(0, i64::saturating_add);
-    let mut cells: Vec<Cell> = Vec::new();
-    if namespaces {
-        cells.push(text(job, "/metadata/namespace").into());
+impl Columns<'_> {
+    /// Volcano's columns in Volcano's order, then ours, so that scripts that count columns go on working.
+    pub(super) fn table(&self, jobs: &[Value], wide: bool) -> Table {
+        let mut header = vec![
+            "Name",
+            "Creation",
+            "Phase",
+            "JobType",
+            "Replicas",
+            "Min",
+            "Pending",
+            "Running",
+            "Succeeded",
+            "Failed",
+            "Unknown",
+            "RetryCount",
+            "Queue",
+            "Age",
+            "Reason",
+        ];
+        if self.namespaces {
+            header.insert(0, "Namespace");
+        }
+        if wide {
+            header.extend(["Scheduler", "PriorityClass", "Message"]);
+        }
+        let mut table = Table::new(header);
+        for job in jobs {
+            table.row(self.row(job, wide));
+        }
+        table
     }
-    cells.extend([
-        Cell::from(text(job, "/metadata/name")),
-        Cell::new(created.get(..10).unwrap_or(created)),
-        Cell::from(phase).coloured(colour(phase)),
-        Cell::new(if kind.is_empty() { "Batch" } else { kind }),
-        replicas.into(),
-        number(job, "/spec/minAvailable").into(),
-    ]);
-    for counter in ["pending", "running", "succeeded", "failed", "unknown", "retryCount"] {
-        cells.push(number(&job["status"], &format!("/{counter}")).into());
-    }
-    cells.push(queue(job).into());
-    if wide {
+
+    fn row(&self, job: &Value, wide: bool) -> Vec<Cell> {
+        let created = text(job, "/metadata/creationTimestamp");
+        let phase = text(job, "/status/state/phase");
+        let kind = text(&job["metadata"]["labels"][names::JOB_TYPE], "");
+        let (codes, message) = reason(job, self.groups.get(text(job, "/metadata/uid")));
+        let mut cells: Vec<Cell> = Vec::new();
+        if self.namespaces {
+            cells.push(text(job, "/metadata/namespace").into());
+        }
         cells.extend([
-            Cell::new(age(created, now)),
-            text(job, "/spec/schedulerName").into(),
-            text(job, "/spec/priorityClassName").into(),
-            text(job, "/status/state/message").into(),
+            Cell::from(text(job, "/metadata/name")),
+            Cell::new(created.get(..10).unwrap_or(created)),
+            Cell::from(phase).coloured(colour(phase)),
+            Cell::new(if kind.is_empty() { "Batch" } else { kind }),
+            replicas(job).into(),
+            number(job, "/spec/minAvailable").into(),
         ]);
-    }
-    cells
-}
-
-fn colour(phase: &str) -> Option<Colour> {
-    match phase {
-        "Running" | "Completing" => Some(Colour::Green),
-        "Pending" | "Restarting" | "Aborting" | "Terminating" => Some(Colour::Yellow),
-        "Failed" | "Terminated" => Some(Colour::Red),
-        "Completed" | "Aborted" => Some(Colour::Grey),
-        _ => None,
+        for counter in ["pending", "running", "succeeded", "failed", "unknown", "retryCount"] {
+            cells.push(number(&job["status"], &format!("/{counter}")).into());
+        }
+        cells.extend([queue(job).into(), Cell::new(age(created, self.now)), Cell::new(codes)]);
+        if wide {
+            cells.extend([
+                text(job, "/spec/schedulerName").into(),
+                text(job, "/spec/priorityClassName").into(),
+                Cell::new(message),
+            ]);
+        }
+        cells
     }
 }
 
@@ -165,7 +195,7 @@ mod tests {
     fn sample() -> Vec<Value> {
         vec![
             json!({
-                "metadata": {"namespace": "ml", "name": "train", "creationTimestamp": "2026-11-14T10:00:00Z", "labels": {"volcano.sh/job-type": "MPI"}},
+                "metadata": {"namespace": "ml", "name": "train", "uid": "u1", "creationTimestamp": "2026-11-14T10:00:00Z", "labels": {"volcano.sh/job-type": "MPI"}},
                 "spec": {"queue": "research", "minAvailable": 3, "schedulerName": "volcano", "priorityClassName": "high", "tasks": [{"replicas": 1}, {"replicas": 4}]},
                 "status": {"state": {"phase": "Running"}, "running": 4, "pending": 1, "retryCount": 2},
             }),
@@ -183,21 +213,39 @@ mod tests {
 
     #[test]
     fn jobs_are_shown_in_volcanos_columns() {
-        insta::assert_snapshot!("narrow", table(&sample(), false, false, now()).render(false));
-        insta::assert_snapshot!("wide", table(&sample(), true, true, now()).render(false));
-        let coloured = table(&sample(), false, false, now()).render(true);
+        let group = json!({"status": {"reasons": [
+            {"code": "NotEnoughResources", "dimension": "pods", "need": "5", "have": "4"},
+            {"code": "NotEnoughResources", "dimension": "cpu", "need": "2", "have": "500m", "nodes": {"not enough cpu": 3}},
+            "odd",
+        ]}});
+        let groups = BTreeMap::from([("u1".to_owned(), group)]);
+        let table = |namespaces: bool, wide: bool| {
+            let columns = Columns {
+                namespaces,
+                now: now(),
+                groups: &groups,
+            };
+            columns.table(&sample(), wide)
+        };
+        insta::assert_snapshot!("narrow", table(false, false).render(false));
+        insta::assert_snapshot!("wide", table(true, true).render(false));
+        let coloured = table(false, false).render(true);
         assert!(coloured.contains("\u{1b}[32mRunning\u{1b}[0m") && coloured.contains("\u{1b}[31mFailed\u{1b}[0m"));
     }
 
     #[test]
     fn jobs_are_filtered() {
-        let check = |queue: Option<&str>, scheduler: Option<&str>, selector: Option<&str>, expected: usize| {
+        let check_with = |phase: Vec<JobPhase>,
+                          queue: Option<&str>,
+                          scheduler: Option<&str>,
+                          selector: Option<&str>,
+                          expected: usize| {
             let args = ListArgs {
-                namespace: Namespace::default(),
-                all_namespaces: true,
+                namespaces: Namespaces::default(),
                 queue: queue.map(str::to_owned),
                 scheduler: scheduler.map(str::to_owned),
                 selector: selector.map(str::to_owned),
+                phase,
                 output: None,
             };
             assert_eq!(
@@ -206,6 +254,10 @@ mod tests {
                 "{args:?}"
             );
         };
+        let check = |queue, scheduler, selector, expected| check_with(Vec::new(), queue, scheduler, selector, expected);
+        check_with(vec![JobPhase::Running, JobPhase::Failed], None, None, None, 2);
+        // A job that nobody has looked at is Pending.
+        check_with(vec![JobPhase::Pending], None, None, None, 1);
         check(None, None, None, 3);
         check(Some("research"), None, None, 1);
         check(Some("default"), None, None, 2);

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::manifest;
 use crate::cli::Namespace;
 use crate::error::CliError;
+use crate::name::job::MaybeName;
 use crate::output::{self, ObjectFormat, text};
 use crate::resources::Resources;
 use crate::rest::JOB;
@@ -18,12 +19,12 @@ use crate::terminal::neutral;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  vcctl job run --name hello --image busybox --replicas 3 --min 3 -q research --command \"sleep 10\"\n  vcctl job run -f train.yaml\n  kustomize build . | vcctl job run -f -"
+    after_help = "Examples:\n  vcctl job run hello --image busybox --replicas 3 --min 3 -q research -- sleep 10\n  vcctl job run --name hello --command \"sh -c 'sleep 10'\"\n  vcctl job run -f train.yaml\n  kustomize build . | vcctl job run -f -",
+    group = clap::ArgGroup::new("what").args(["name", "name_flag", "filename"]).required(true)
 )]
 pub(crate) struct RunArgs {
-    /// Name of the job
-    #[arg(long, short = 'N', required_unless_present = "filename")]
-    name: Option<String>,
+    #[command(flatten)]
+    name: MaybeName,
     #[command(flatten)]
     namespace: Namespace,
     /// Queue that the job goes to [default: the file's, else default]
@@ -55,9 +56,12 @@ pub(crate) struct RunArgs {
         long,
         short = 'f',
         value_name = "PATH",
-        conflicts_with_all = ["name", "image", "replicas", "min", "requests", "limits", "scheduler", "command"]
+        conflicts_with_all = ["name", "name_flag", "words", "image", "replicas", "min", "requests", "limits", "scheduler", "command"]
     )]
     filename: Option<PathBuf>,
+    /// The same command, after `--`
+    #[arg(value_name = "COMMAND", last = true, conflicts_with = "command")]
+    words: Vec<String>,
     /// How to show what was made
     #[arg(long, short = 'o', value_enum)]
     output: Option<ObjectFormat>,
@@ -105,14 +109,15 @@ fn success(job: &Value) -> String {
         neutral(text(job, "/metadata/name")),
     );
     let queue = neutral(text(job, "/spec/queue"));
-    format!("run job {name} successfully in queue {queue}; `vcctl job list -n {namespace}` shows how it goes\n")
+    format!("run job {name} successfully in queue {queue}; `vcctl job view {name} -n {namespace}` shows how it goes\n")
 }
 
 fn from_flags(args: RunArgs) -> Result<Value, CliError> {
-    let name = args.name.unwrap_or_default();
-    if name.is_empty() {
-        return Err(CliError::Usage("--name must not be empty".to_owned()));
-    }
+    let Some(name) = args.name.take() else {
+        return Err(CliError::Usage(
+            "a job needs a name, or a file that has one (-f)".to_owned(),
+        ));
+    };
     if args.min > args.replicas {
         return Err(CliError::Usage(format!(
             "--min {} is more than --replicas {}: the job could never start",
@@ -120,7 +125,8 @@ fn from_flags(args: RunArgs) -> Result<Value, CliError> {
         )));
     }
     let mut container = json!({"name": "main", "image": args.image, "imagePullPolicy": "IfNotPresent"});
-    if let Some(CommandLine(words)) = args.command {
+    let words = args.command.map_or(args.words, |CommandLine(words)| words);
+    if !words.is_empty() {
         container["command"] = json!(words);
     }
     let limits = args.limits.unwrap_or_else(|| args.requests.clone());
@@ -231,9 +237,27 @@ mod tests {
     }
 
     #[test]
+    fn a_command_may_come_last() {
+        let command = |flags: &[&str]| {
+            let job = parse(flags).unwrap();
+            job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["command"].clone()
+        };
+        assert_eq!(
+            command(&["a", "--", "sleep", "-x", "1 2"]),
+            json!(["sleep", "-x", "1 2"])
+        );
+        assert_eq!(command(&["a", "-c", "sleep 10"]), json!(["sleep", "10"]));
+        assert_eq!(command(&["a"]), Value::Null);
+    }
+
+    #[test]
     fn wrong_flags_are_refused() {
         for flags in [
-            &[][..],
+            &["a", "-c", "x", "--", "y"][..],
+            &["-f", "job.yaml", "--", "y"],
+            &["a", "-N", "b"],
+            &["a/b"],
+            &[],
             &["-N", ""],
             &["-N", "a", "-r", "0"],
             &["-N", "a", "-m", "3"],

@@ -6,10 +6,10 @@ use basalt_api::names;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::name::{Name, Names};
 use super::spec::{SpecArgs, State};
 use super::{above, show_done};
 use crate::error::CliError;
+use crate::name::queue::{Name, Names};
 use crate::output::{self, ObjectFormat, text};
 use crate::rest::QUEUE;
 use crate::session::Session;

@@ -3,9 +3,9 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::name::Name;
 use super::spec::{SpecArgs, State};
 use crate::error::CliError;
+use crate::name::queue::Name;
 use crate::output::ObjectFormat;
 use crate::rest::QUEUE;
 use crate::session::Session;

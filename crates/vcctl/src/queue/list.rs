@@ -3,9 +3,9 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::name::Name;
 use super::{above, all, deserved, name, state_colour};
 use crate::error::CliError;
+use crate::name::queue::Name;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Format, number, text};
 use crate::resources;

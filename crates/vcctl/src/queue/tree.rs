@@ -7,10 +7,11 @@ use clap::Args;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use super::name::MaybeName;
 use super::{all, deserved, name};
 use crate::error::CliError;
+use crate::name::queue::MaybeName;
 use crate::output::{self, number, text};
+use crate::resources::canonical;
 use crate::rest::QUEUE;
 use crate::session::Session;
 use crate::terminal::neutral;
@@ -76,7 +77,6 @@ pub(crate) async fn execute(args: TreeArgs, session: &mut Session<'_>) -> Result
 fn data(branches: &[Branch<'_>]) -> Value {
     let entry = |branch: &Branch<'_>| {
         let queue = branch.queue;
-        let list = |value: &Value| if value.is_object() { value.clone() } else { json!({}) };
         json!({
             "name": name(queue),
             "depth": branch.depth,
@@ -86,10 +86,10 @@ fn data(branches: &[Branch<'_>]) -> Value {
             "state": text(queue, "/status/state"),
             "weight": number(queue, "/spec/weight"),
             "share": text(queue, "/status/share"),
-            "allocated": list(&queue["status"]["allocated"]),
-            "deserved": list(deserved(queue)),
-            "guarantee": list(&queue["spec"]["guarantee"]["resource"]),
-            "capability": list(&queue["spec"]["capability"]),
+            "allocated": canonical(&queue["status"]["allocated"]),
+            "deserved": canonical(deserved(queue)),
+            "guarantee": canonical(&queue["spec"]["guarantee"]["resource"]),
+            "capability": canonical(&queue["spec"]["capability"]),
         })
     };
     json!({"queues": branches.iter().map(entry).collect::<Vec<Value>>()})

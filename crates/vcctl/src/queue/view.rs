@@ -3,14 +3,14 @@
 mod describe;
 
 use clap::Args;
-use kube::api::ListParams;
 use serde_json::Value;
 
-use super::name::Name;
 use super::{above, all, name};
 use crate::error::CliError;
-use crate::output::{self, Format, ObjectFormat, text};
-use crate::rest::{EVENT, QUEUE};
+use crate::events;
+use crate::name::queue::Name;
+use crate::output::{self, Format};
+use crate::rest::QUEUE;
 use crate::session::Session;
 use describe::Subject;
 
@@ -29,14 +29,14 @@ pub(crate) struct ViewArgs {
 pub(crate) async fn execute(args: ViewArgs, session: &mut Session<'_>) -> Result<(), CliError> {
     let queue = session.get(QUEUE, None, &args.name.take()).await?;
     let shown = match args.output {
-        Some(Format::Json) => output::made(QUEUE, vec![queue], 1, ObjectFormat::Json)?,
-        Some(Format::Yaml) => output::made(QUEUE, vec![queue], 1, ObjectFormat::Yaml)?,
-        Some(Format::Name) => output::made(QUEUE, vec![queue], 1, ObjectFormat::Name)?,
+        Some(Format::Json) => output::to_json(queue)?,
+        Some(Format::Yaml) => output::to_yaml(queue)?,
+        Some(Format::Name) => output::to_names(QUEUE, &[queue]),
         Some(Format::Wide) => super::list::table(&[queue], true).render(session.look.colour),
         None => {
             // Who may read the queue need not be allowed to read what is around it.
             let children = children(&queue, session).await.map_err(|error| error.to_string());
-            let events = events(&queue, session).await.map_err(|error| error.to_string());
+            let events = events::of(&queue, session).await.map_err(|error| error.to_string());
             let subject = Subject {
                 queue: &queue,
                 children,
@@ -52,19 +52,4 @@ async fn children(queue: &Value, session: &mut Session<'_>) -> Result<Vec<String
     let queues = all(session).await?;
     let below = queues.iter().filter(|other| above(other) == Some(name(queue)));
     Ok(below.map(|child| name(child).to_owned()).collect())
-}
-
-/// What was told of this queue, and of no other that had its name.
-async fn events(queue: &Value, session: &mut Session<'_>) -> Result<Vec<Value>, CliError> {
-    let selector = format!(
-        "involvedObject.kind={},involvedObject.name={}",
-        QUEUE.title,
-        name(queue)
-    );
-    let mut events = session
-        .list(EVENT, None, &ListParams::default().fields(&selector))
-        .await?;
-    let uid = text(queue, "/metadata/uid");
-    events.retain(|event| ["", uid].contains(&text(event, "/involvedObject/uid")));
-    Ok(events)
 }

@@ -1,19 +1,16 @@
 //! A queue as text: blocks as `kubectl describe` has them.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use serde_json::Value;
 
 use super::super::{deserved, list, name, state_colour};
-use crate::output::age::age;
+use crate::events;
+use crate::output::page::{Page, moment};
 use crate::output::table::{Cell, Table};
 use crate::output::{number, text};
 use crate::resources::{self, show};
-use crate::terminal::{Colour, Look, neutral};
-
-/// As many of the last events are shown.
-const EVENTS: usize = 10;
+use crate::terminal::Look;
 
 /// A queue and what is around it; where that could not be read, why.
 pub(super) struct Subject<'a> {
@@ -25,88 +22,47 @@ pub(super) struct Subject<'a> {
 impl Subject<'_> {
     pub(super) fn describe(&self, now: jiff::Timestamp, look: Look) -> String {
         let queue = self.queue;
-        let mut page = String::new();
-        line(&mut page, "Name", name(queue));
-        line(
-            &mut page,
-            "Created",
-            &moment(text(queue, "/metadata/creationTimestamp"), now),
-        );
+        let mut page = Page::new(look);
+        page.line("Name", name(queue));
+        page.line("Created", &moment(text(queue, "/metadata/creationTimestamp"), now));
         let deleted = text(queue, "/metadata/deletionTimestamp");
         if !deleted.is_empty() {
-            line(&mut page, "Deleted", &format!("{}, not gone yet", moment(deleted, now)));
+            page.line("Deleted", &format!("{}, not gone yet", moment(deleted, now)));
         }
         let state = text(queue, "/status/state");
-        let painted = match state_colour(state).filter(|_| look.colour) {
-            Some(colour) => colour.paint(&neutral(state)),
-            None => neutral(state),
-        };
-        let wanted = neutral(text(queue, "/spec/state"));
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            page,
-            "{:<14}{}",
-            "State:",
-            if state.is_empty() { "-" } else { painted.as_str() }
-        );
-        line(&mut page, "Wanted state", &wanted);
-        line(&mut page, "Parent", text(queue, "/spec/parent"));
-        line(&mut page, "Weight", &number(queue, "/spec/weight").to_string());
-        line(&mut page, "Priority", &number(queue, "/spec/priority").to_string());
+        page.painted("State", state, state_colour(state));
+        page.line("Wanted state", text(queue, "/spec/state"));
+        page.line("Parent", text(queue, "/spec/parent"));
+        page.line("Weight", &number(queue, "/spec/weight").to_string());
+        page.line("Priority", &number(queue, "/spec/priority").to_string());
         let reclaimable = queue["spec"]["reclaimable"].as_bool().unwrap_or(true);
-        line(&mut page, "Reclaimable", if reclaimable { "yes" } else { "no" });
-        line(&mut page, "Share", text(queue, "/status/share"));
+        page.line("Reclaimable", if reclaimable { "yes" } else { "no" });
+        page.line("Share", text(queue, "/status/share"));
         reservation(&mut page, queue);
         match &self.children {
-            Ok(children) => line(&mut page, "Children", &children.join(", ")),
-            Err(why) => line(&mut page, "Children", &format!("not readable: {why}")),
+            Ok(children) => page.line("Children", &children.join(", ")),
+            Err(why) => page.line("Children", &format!("not readable: {why}")),
         }
-        block(&mut page, "Resources", &amounts(queue), look);
-        block(&mut page, "Jobs", &counters(queue), look);
-        block(&mut page, "Conditions", &conditions(queue, now), look);
-        match &self.events {
-            Ok(events) => block(&mut page, "Events", &last_events(events, now), look),
-            Err(why) => line(&mut page, "Events", &format!("not readable: {why}")),
-        }
-        page
-    }
-}
-
-fn line(page: &mut String, key: &str, value: &str) {
-    let value = neutral(value);
-    let value = if value.is_empty() { "-" } else { &value };
-    let _ = writeln!(page, "{:<14}{value}", format!("{key}:"));
-}
-
-fn block(page: &mut String, title: &str, table: &Table, look: Look) {
-    if table.is_empty() {
-        return line(page, title, "none");
-    }
-    let _ = writeln!(page, "{title}:");
-    for row in table.render(look.colour).lines() {
-        let _ = writeln!(page, "  {row}");
-    }
-}
-
-fn moment(time: &str, now: jiff::Timestamp) -> String {
-    match age(time, now) {
-        age if age.is_empty() => time.to_owned(),
-        age => format!("{time} ({age} ago)"),
+        page.block("Resources", &amounts(queue));
+        page.block("Jobs", &counters(queue));
+        page.block("Conditions", &events::conditions(queue, now));
+        page.block_or("Events", self.events.as_ref().map(|events| events::table(events, now)));
+        page.finish()
     }
 }
 
 /// Nodes that are kept for the queue alone.
-fn reservation(page: &mut String, queue: &Value) {
+fn reservation(page: &mut Page, queue: &Value) {
     let guarantee = &queue["spec"]["guarantee"];
     let policy = text(guarantee, "/policy");
     if !policy.is_empty() {
-        line(page, "Guarantee", policy);
+        page.line("Guarantee", policy);
     }
     let held = &queue["status"]["reservation"];
     if let Some(nodes) = held["nodes"].as_array().filter(|nodes| !nodes.is_empty()) {
         let nodes: Vec<&str> = nodes.iter().filter_map(Value::as_str).collect();
         let idle = show(&held["resource"]);
-        line(page, "Locked nodes", &format!("{} (idle: {idle})", nodes.join(", ")));
+        page.line("Locked nodes", &format!("{} (idle: {idle})", nodes.join(", ")));
     }
 }
 
@@ -168,50 +124,6 @@ fn counters(queue: &Value) -> Table {
     row.extend(names.map(|counter| Cell::from(number(&queue["status"], &format!("/{counter}")))));
     table.row(row);
     table
-}
-
-fn conditions(queue: &Value, now: jiff::Timestamp) -> Table {
-    let mut table = Table::new(["Type", "Status", "Reason", "Since", "Message"]);
-    for condition in queue["status"]["conditions"].as_array().into_iter().flatten() {
-        table.row(vec![
-            text(condition, "/type").into(),
-            text(condition, "/status").into(),
-            text(condition, "/reason").into(),
-            Cell::new(age(text(condition, "/lastTransitionTime"), now)),
-            text(condition, "/message").into(),
-        ]);
-    }
-    table
-}
-
-fn last_events(events: &[Value], now: jiff::Timestamp) -> Table {
-    let mut events: Vec<&Value> = events.iter().collect();
-    events.sort_by_key(|event| when(event));
-    let skipped = events.len().saturating_sub(EVENTS);
-    let mut table = Table::new(["Age", "Type", "Reason", "Count", "Message"]);
-    for event in events.into_iter().skip(skipped) {
-        let kind = text(event, "/type");
-        table.row(vec![
-            Cell::new(age(when(event), now)),
-            Cell::from(kind).coloured((kind == "Warning").then_some(Colour::Yellow)),
-            text(event, "/reason").into(),
-            number(event, "/count").max(1).into(),
-            text(event, "/message").into(),
-        ]);
-    }
-    table
-}
-
-/// When an event happened last; which field says so depends on who wrote it.
-fn when(event: &Value) -> &str {
-    let fields = [
-        "/series/lastObservedTime",
-        "/lastTimestamp",
-        "/eventTime",
-        "/metadata/creationTimestamp",
-    ];
-    let times = fields.iter().map(|field| text(event, field));
-    times.into_iter().find(|time| !time.is_empty()).unwrap_or("")
 }
 
 #[cfg(test)]
@@ -286,6 +198,7 @@ mod tests {
             Look {
                 colour: true,
                 width: 80,
+                ..Look::default()
             },
         );
         assert!(text.contains("State:        \u{1b}[33mClosing\u{1b}[0m\n"), "{text}");

@@ -1,68 +1,12 @@
 //! Commands against the real API server, in memory and in this process.
 
-use std::ffi::OsString;
+mod jobs;
+mod scripted;
+mod world;
 
-use basalt_apiserver::Workers;
-use basalt_apiserver::face::{Server, ServerOptions, index};
-use basalt_apiserver::store::{Backend, Options, Store};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::Client;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
-
-struct World {
-    client: Client,
-    _workers: Workers,
-}
-
-/// Exit status, stdout, stderr.
-type Outcome = (u8, String, String);
-
-impl World {
-    async fn new() -> Self {
-        let mut options = Options::new(Backend::Memory);
-        options.indexer = index;
-        let server = Server::new(
-            Store::open(options).expect("a store in memory"),
-            ServerOptions::default(),
-        );
-        server.bootstrap().await.expect("bootstrap");
-        let client = server.client("tester");
-        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-        let needed = |d: &CustomResourceDefinition| ["Job", "Queue"].contains(&d.spec.names.kind.as_str());
-        for definition in basalt_api::crd::all().into_iter().filter(needed) {
-            definitions
-                .create(&PostParams::default(), &definition)
-                .await
-                .expect("a definition");
-        }
-        Self {
-            client,
-            _workers: server.start_workers(),
-        }
-    }
-
-    async fn run(&self, line: &[&str]) -> Outcome {
-        let args = ["vcctl"].iter().chain(line).map(OsString::from);
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let code = basalt_vcctl::run_with(self.client.clone(), args, &mut out, &mut err).await;
-        (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
-    }
-
-    /// Runs a command that must go well, and gives its stdout.
-    async fn good(&self, line: &[&str]) -> String {
-        let (code, out, err) = self.run(line).await;
-        assert_eq!((code, err.as_str()), (0, ""), "{line:?}");
-        out
-    }
-
-    /// Runs a command that must fail with a status, and gives its stderr.
-    async fn bad(&self, code: u8, line: &[&str]) -> String {
-        let (got, out, err) = self.run(line).await;
-        assert_eq!((got, out.as_str()), (code, ""), "{line:?}: {err}");
-        err
-    }
-}
+use world::World;
 
 #[tokio::test]
 async fn queues_are_created_and_listed() {
@@ -109,7 +53,7 @@ async fn jobs_run_are_listed_and_deleted() {
         .await;
     assert_eq!(
         said,
-        "run job hello successfully in queue default; `vcctl job list -n default` shows how it goes\n"
+        "run job hello successfully in queue default; `vcctl job view hello -n default` shows how it goes\n"
     );
     let made: Value = serde_json::from_str(&world.good(&["job", "run", "-N", "again", "-o", "json"]).await).unwrap();
     assert_eq!(made["metadata"]["name"], "again");
@@ -183,7 +127,7 @@ async fn refusals_and_wrong_usage_are_told_apart() {
     let world = World::new().await;
     let err = world.bad(1, &["job", "run", "-N", "a", "-n", "nowhere"]).await;
     assert!(err.contains("nowhere"), "{err}");
-    let err = world.bad(1, &["job", "run", "-N", "Not_A_Name"]).await;
+    let err = world.bad(2, &["job", "run", "-N", "Not_A_Name"]).await;
     assert!(err.contains("Not_A_Name"), "{err}");
     world.bad(2, &["job", "run"]).await;
     world.bad(2, &["nonsense"]).await;
@@ -203,17 +147,6 @@ async fn tree() -> World {
         world.say(line).await;
     }
     world
-}
-
-impl World {
-    /// A good line, written as in a shell.
-    async fn say(&self, line: &str) -> String {
-        self.good(&line.split(' ').collect::<Vec<_>>()).await
-    }
-
-    async fn queue(&self, name: &str) -> Value {
-        serde_json::from_str(&self.good(&["queue", "get", name, "-o", "json"]).await).unwrap()
-    }
 }
 
 #[tokio::test]
