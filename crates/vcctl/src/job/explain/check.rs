@@ -34,7 +34,7 @@ impl Check {
     pub(super) fn text(&self) -> String {
         let reason = &self.reason;
         let path = self.path.join("/");
-        let mut text = match (&reason.code, reason.need, reason.have) {
+        let text = match (&reason.code, reason.need, reason.have) {
             (Code::QueueOverCapability | Code::AncestorOverCapability, Some(need), Some(have)) => {
                 format!("{path} capability {}: would hold {need} of {have}", reason.dimension)
             }
@@ -73,15 +73,15 @@ impl Check {
                 })
             ),
         };
-        if !self.held.is_empty() {
-            let held: Vec<String> = self
-                .held
-                .iter()
-                .map(|(queue, held)| format!("{queue} {held}"))
-                .collect();
-            text.push_str(&format!("   (held: {})", held.join(", ")));
+        if self.held.is_empty() {
+            return text;
         }
-        text
+        let held: Vec<String> = self
+            .held
+            .iter()
+            .map(|(queue, held)| format!("{queue} {held}"))
+            .collect();
+        format!("{text}   (held: {})", held.join(", "))
     }
 
     /// `212 nodes tried: 180 not enough cpu, 24 taint`, the commonest first.
