@@ -132,6 +132,15 @@ async fn jobs_that_wait_are_listed_viewed_and_explained() {
         (&data["checks"][1]["code"], &data["checks"][1]["nodes"]),
         (&json!("NotEnoughResources"), &json!({"not enough cpu": 3}))
     );
+    viewed(&world).await;
+    let err = world.bad(1, &["job", "explain", "nobody"]).await;
+    assert_eq!(
+        err,
+        "error: job default/nobody not found\nhint: `vcctl job list` shows what there is\n"
+    );
+}
+
+async fn viewed(world: &World) {
     let page = world.say("job view train").await;
     for part in [
         "Queue:        vision",
@@ -154,11 +163,6 @@ async fn jobs_that_wait_are_listed_viewed_and_explained() {
             .say("job view train -o wide")
             .await
             .contains("would pass its capability")
-    );
-    let err = world.bad(1, &["job", "explain", "nobody"]).await;
-    assert_eq!(
-        err,
-        "error: job default/nobody not found\nhint: `vcctl job list` shows what there is\n"
     );
     world.bad(1, &["job", "view", "nobody", "-n", "ml"]).await;
 }
