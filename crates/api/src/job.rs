@@ -359,6 +359,36 @@ pub struct JobStatus {
     /// Phases that the job went through, one entry each.
     #[serde(skip_serializing_if = "unset")]
     pub conditions: Vec<JobCondition>,
+    /// Generation of the spec that was acted on. Not in Volcano.
+    #[serde(skip_serializing_if = "unset")]
+    pub observed_generation: Option<i64>,
+    /// Restarts whose pods are not all gone yet. Not in Volcano.
+    #[serde(skip_serializing_if = "unset")]
+    pub restarts: Vec<Restart>,
+    /// uids of the Commands that have had their effect. Not in Volcano.
+    #[serde(skip_serializing_if = "unset")]
+    pub applied_commands: Vec<String>,
+}
+
+/// A restart: the pods that were made before it, and are within its scope, go.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Restart {
+    /// The value of `retryCount` that it led to: pods of a smaller one were made before it.
+    #[schemars(range(min = 0))]
+    pub retry: i32,
+    /// Only pods of this task.
+    #[serde(skip_serializing_if = "unset")]
+    pub task: String,
+    /// Only the pod with this index.
+    #[serde(skip_serializing_if = "unset")]
+    pub index: Option<i32>,
+    /// Only pods of this partition.
+    #[serde(skip_serializing_if = "unset")]
+    pub partition: Option<i32>,
+    /// uid of the PodGroup that goes with them.
+    #[serde(skip_serializing_if = "unset")]
+    pub pod_group: String,
 }
 
 /// Where a job stands, and since when.

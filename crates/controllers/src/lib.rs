@@ -12,6 +12,7 @@
 pub mod agenda;
 pub mod cache;
 pub mod change;
+pub mod companion;
 pub mod job;
 pub mod key;
 pub mod pod;
@@ -20,6 +21,7 @@ pub mod queue;
 pub mod words;
 pub mod world;
 
+mod commands;
 mod object;
 mod usage;
 

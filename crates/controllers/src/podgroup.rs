@@ -18,8 +18,8 @@ use crate::usage;
 pub struct PodView<'a> {
     /// The pod.
     pub pod: &'a Pod,
-    /// Whether the PodGroup with the [`group_name`] of the pod exists.
-    pub group_exists: bool,
+    /// The PodGroup with the [`group_name`] of the pod.
+    pub group: Option<&'a PodGroup>,
     /// Annotations of the pod's controller (ReplicaSet, StatefulSet, …), where they are known.
     pub owner_annotations: Option<&'a BTreeMap<String, String>>,
     /// Names of the schedulers whose pods are ours.
@@ -65,8 +65,9 @@ pub fn reconcile(view: &PodView<'_>) -> Outcome {
     let (Some(name), true) = (group_name(pod), concerns(pod, view.schedulers)) else {
         return outcome;
     };
-    if !view.group_exists {
-        outcome.changes.extend(object::create(&group(view, &name)));
+    match view.group {
+        None => outcome.changes.extend(object::create(&group(view, &name))),
+        Some(known) => outcome.changes.extend(follow(view, known)),
     }
     if is_marked(pod) {
         return outcome;
@@ -79,6 +80,31 @@ pub fn reconcile(view: &PodView<'_>) -> Outcome {
         merge: json!({ "metadata": { "annotations": { names::GROUP_NAME: name } } }),
     }));
     outcome
+}
+
+/// What the owner says about the size of the group may come, or change, after the first of its pods.
+fn follow(view: &PodView<'_>, group: &PodGroup) -> Option<Change> {
+    view.owner_annotations?.get(names::GROUP_MIN_MEMBER)?;
+    let wanted = spec(view);
+    if group.spec.min_member == wanted.min_member || group.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    Some(Change::Patch {
+        target: object::target(group)?,
+        subresource: None,
+        uid: group.metadata.uid.clone(),
+        resource_version: None,
+        merge: json!({ "spec": { "minMember": wanted.min_member, "minResources": wanted.min_resources } }),
+    })
+}
+
+/// A controller that was scaled to nothing needs no group, once its pods are gone.
+pub fn retire(group: Option<&PodGroup>, pods: usize) -> Outcome {
+    let group = group.filter(|_| pods == 0);
+    Outcome {
+        changes: group.and_then(object::delete).into_iter().collect(),
+        ..Outcome::default()
+    }
 }
 
 fn group(view: &PodView<'_>, name: &str) -> PodGroup {

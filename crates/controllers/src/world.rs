@@ -4,8 +4,10 @@
 
 mod amounts;
 mod index;
+mod jobs;
 mod nodes;
 mod objects;
+mod owners;
 mod queues;
 mod tallies;
 mod tree;
@@ -13,24 +15,32 @@ mod tree;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use basalt_api::{Command, Job, PodGroup, Queue, names};
+use basalt_api::slim::Pod;
+use basalt_api::{Command, Job, PodGroup, Queue};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cache::Cache;
 use crate::change::Outcome;
-use crate::job::{self, JobView};
+use crate::companion::Companions;
+use crate::job;
 use crate::key::ObjectKey;
+use crate::object;
 use crate::pod::PodRecord;
 use crate::podgroup::{self, PodView};
 use crate::queue::{self, commands};
 use crate::words::Words;
 use index::Index;
 use nodes::Nodes;
+use owners::Owner;
 use tallies::Tallies;
 use tree::Tree;
 
 /// Counters change with every Job; people need them a few times a second.
 const COUNTERS_PAUSE: SignedDuration = SignedDuration::from_millis(100);
+
+/// A look at this many pods of a job costs so little that it need not wait; each time as many more, it waits a step.
+const PODS_AT_ONCE: usize = 100;
+const PAUSE_STEP: SignedDuration = SignedDuration::from_millis(1);
 
 /// Something that has to be looked at.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +51,8 @@ pub enum Work {
     Job(ObjectKey),
     /// A pod that may need a PodGroup.
     Pod(ObjectKey),
+    /// The group of a controller of plain pods that was scaled to nothing: namespace, and uid in place of the name.
+    Owner(ObjectKey),
     /// A queue's state, counters and conditions, and its end.
     Queue(String),
     /// The Commands to a queue.
@@ -67,7 +79,18 @@ pub struct World {
     living_of_group: BTreeMap<String, usize>,
     jobs_of_queue: Index,
     groups_of_queue: Index,
-    commands_of_queue: Index,
+    /// By the name of the queue, or by namespace and name of the Job.
+    commands_of: Index,
+    companions: Companions,
+    /// Controllers of plain pods that say something about them, by uid.
+    owners: BTreeMap<String, Owner>,
+    /// Jobs that wait for a claim of that namespace and name, or use it.
+    jobs_of_claim: Index,
+    /// Pods that vanished, by the uid of their Job, until it has taken note.
+    lost: BTreeMap<String, Vec<PodRecord>>,
+    /// uids of the Jobs whose status was written here.
+    confirmed: BTreeSet<String>,
+    entropy: [u8; 32],
     tallies: Tallies,
     tree: Tree,
 }
@@ -79,6 +102,13 @@ impl World {
             schedulers,
             ..Self::default()
         }
+    }
+
+    /// What keys for Jobs are made from: bytes that nobody can guess, different in every process.
+    #[must_use]
+    pub fn with_entropy(mut self, entropy: [u8; 32]) -> Self {
+        self.entropy = entropy;
+        self
     }
 
     /// Notes the value of a priority class.
@@ -95,8 +125,12 @@ impl World {
     pub fn look_at(&self, work: &Work, now: Timestamp) -> Outcome {
         let outcome = match work {
             Work::StandardQueues => Some(queue::bootstrap(|name| self.has_queue(name))),
-            Work::Job(key) => self.job_view(key).map(|view| job::reconcile(&view, now)),
+            Work::Job(key) => Some(match self.job_view(key) {
+                Some(view) => job::reconcile(&view, now),
+                None => job::orphaned(&self.commands_to(&key.to_string()), now),
+            }),
             Work::Pod(key) => self.pod_view(key).map(|view| podgroup::reconcile(&view)),
+            Work::Owner(key) => Some(self.look_at_owner(key)),
             Work::Queue(name) => self.queue_view(name).map(|view| queue::reconcile(&view, now)),
             Work::Commands(name) => Some(commands::reconcile(&self.commands_view(name), now)),
         };
@@ -108,28 +142,20 @@ impl World {
     pub fn pause(&self, work: &Work) -> SignedDuration {
         match work {
             Work::Queue(name) if !self.is_urgent(name) => COUNTERS_PAUSE,
+            // A look at a large job takes long, so it waits for more news: then all looks together take a fixed share.
+            Work::Job(key) => {
+                let uid = self.jobs.get(key).and_then(|job| job.metadata.uid.as_deref());
+                let pods = uid.map_or(0, |uid| self.pods_of_owner.count(uid));
+                let pause = i32::try_from(pods / PODS_AT_ONCE).map_or(COUNTERS_PAUSE, |n| PAUSE_STEP.saturating_mul(n));
+                pause.min(COUNTERS_PAUSE)
+            }
             _ => SignedDuration::ZERO,
         }
     }
 
-    /// What the job controller looks at.
-    pub fn job_view(&self, key: &ObjectKey) -> Option<JobView<'_>> {
-        let job = self.jobs.get(key)?;
-        let uid = job.metadata.uid.as_deref().unwrap_or_default();
-        let group = names::job_pod_group(&key.name, uid);
-        Some(JobView {
-            job,
-            pod_group: self.groups.get(&ObjectKey {
-                namespace: key.namespace.clone(),
-                name: group,
-            }),
-            pods: self
-                .pods_of_owner
-                .of(uid)
-                .filter_map(|pod| self.pods.get(pod))
-                .collect(),
-            priorities: &self.priorities,
-        })
+    fn owner_annotations(&self, pod: &Pod) -> Option<&BTreeMap<String, String>> {
+        let owner = object::controller(&pod.metadata)?;
+        self.owners.get(&owner.uid).map(|owner| &owner.annotations)
     }
 
     /// What the podgroup controller looks at.
@@ -142,8 +168,8 @@ impl World {
         };
         Some(PodView {
             pod,
-            group_exists: self.groups.get(&group).is_some(),
-            owner_annotations: None,
+            group: self.groups.get(&group),
+            owner_annotations: self.owner_annotations(pod),
             schedulers: &self.schedulers,
         })
     }

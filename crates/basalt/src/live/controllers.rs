@@ -11,10 +11,17 @@ use basalt_api::{Command, Job, PodGroup, Queue};
 use basalt_controllers::Change;
 use basalt_controllers::agenda::Agenda;
 use basalt_controllers::cache::Origin;
+use basalt_controllers::companion::KINDS;
 use basalt_controllers::world::{Work, World};
 use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job as BatchJob;
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
-use kube::{Client, ResourceExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{Client, Resource, ResourceExt};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::executor::{ExecuteError, Executor, Written};
@@ -25,6 +32,8 @@ use super::latest::{Latest, Pace};
 use hands::Hands;
 pub use numbers::Numbers;
 
+/// Pause between two questions for the API groups.
+const GROUPS_PAUSE: Duration = Duration::from_secs(1);
 /// The loop looks up at least this often.
 const IDLE_MAX: Duration = Duration::from_mins(1);
 
@@ -36,12 +45,58 @@ enum News {
     Command(FeedEvent<Command>),
     Node(FeedEvent<Node>),
     PriorityClass(FeedEvent<PriorityClass>),
+    /// An object beside the pods of Jobs, of this kind.
+    Beside(String, FeedEvent<ObjectMeta>),
+    /// A controller of plain pods, and how many of them it wants.
+    Owner(FeedEvent<(ObjectMeta, Option<i32>)>),
     Done {
         work: Work,
         unhurried: bool,
         written: Vec<Written>,
         failure: Option<ExecuteError>,
     },
+}
+
+/// Of objects beside the pods only the metadata counts.
+fn beside<K: Resource<DynamicType = ()>>(event: FeedEvent<K>) -> News {
+    let event = event.map(|mut object| std::mem::take(object.meta_mut()));
+    News::Beside(K::kind(&()).into_owned(), event)
+}
+
+/// Of controllers of plain pods, the metadata and how many pods they want, where they say so.
+fn owner<K: Resource>(event: FeedEvent<K>, replicas: impl Fn(&K) -> Option<i32>) -> News {
+    News::Owner(event.map(|mut object| {
+        let replicas = replicas(&object);
+        (std::mem::take(object.meta_mut()), replicas)
+    }))
+}
+
+/// Follows the controllers of plain pods, on clusters that have such.
+async fn follow_owners(frame: &mut Frame<News>, client: &Client) {
+    let groups = groups(client).await;
+    if groups.contains("apps") {
+        frame.follow(client, |event: FeedEvent<ReplicaSet>| {
+            owner(event, |set| set.spec.replicas)
+        });
+        frame.follow(client, |event: FeedEvent<StatefulSet>| {
+            owner(event, |set| set.spec.replicas)
+        });
+        frame.follow(client, |event: FeedEvent<DaemonSet>| owner(event, |_| None));
+    }
+    if groups.contains("batch") {
+        frame.follow(client, |event: FeedEvent<BatchJob>| owner(event, |_| None));
+    }
+}
+
+/// The API groups of the cluster.
+async fn groups(client: &Client) -> BTreeSet<String> {
+    loop {
+        match client.list_api_groups().await {
+            Ok(known) => return known.groups.into_iter().map(|group| group.name).collect(),
+            Err(error) => tracing::warn!(%error, "cannot ask for the API groups, will try again"),
+        }
+        tokio::time::sleep(GROUPS_PAUSE).await;
+    }
 }
 
 /// Controls until the task is dropped; returns only if a part of it failed.
@@ -54,8 +109,14 @@ pub async fn run(client: Client, schedulers: BTreeSet<String>, numbers: Numbers)
     frame.follow(&client, News::Command);
     frame.follow(&client, News::Node);
     frame.follow(&client, News::PriorityClass);
+    frame.follow(&client, beside::<PersistentVolumeClaim>);
+    frame.follow(&client, beside::<Service>);
+    frame.follow(&client, beside::<ConfigMap>);
+    frame.follow(&client, beside::<Secret>);
+    frame.follow(&client, beside::<NetworkPolicy>);
+    follow_owners(&mut frame, &client).await;
     let mut controllers = Controllers {
-        world: World::new(schedulers),
+        world: World::new(schedulers).with_entropy(rand::random()),
         agenda: Agenda::default(),
         executor: Executor::new(client, "vc-controller-manager"),
         events: Latest::new(Pace::EVENTS),
@@ -128,7 +189,15 @@ impl Controllers {
                 world.remove_priority(&key.name);
                 Vec::new()
             }
+            News::Beside(kind, FeedEvent::Upsert(meta)) => world.upsert_companion(&kind, &meta, Origin::Watch),
+            News::Beside(kind, FeedEvent::Delete { key, uid }) => world.remove_companion(&kind, &key, &uid),
+            News::Owner(FeedEvent::Upsert(owner)) => world.upsert_owner(&owner.0, owner.1),
+            News::Owner(FeedEvent::Delete { uid, .. }) => {
+                world.remove_owner(&uid);
+                Vec::new()
+            }
             // What only our own writes have told of, and a whole report does not name, is gone.
+            News::Beside(kind, FeedEvent::Synced) => world.forget_unseen_companions(&kind),
             News::Job(FeedEvent::Synced) => world.forget_unseen_jobs(),
             News::Pod(FeedEvent::Synced) => world.forget_unseen_pods(),
             News::PodGroup(FeedEvent::Synced) => world.forget_unseen_groups(),
@@ -136,6 +205,7 @@ impl Controllers {
             // Of these we write none, so the watch is all that tells of them.
             News::Command(FeedEvent::Synced)
             | News::Node(FeedEvent::Synced)
+            | News::Owner(FeedEvent::Synced)
             | News::PriorityClass(FeedEvent::Synced) => Vec::new(),
             News::Done {
                 work,
@@ -239,6 +309,9 @@ impl Controllers {
             "Pod" => parse(written).map(|pod| world.upsert_pod(pod, Origin::Answer)),
             "PodGroup" => parse(written).map(|group| world.upsert_group(group, Origin::Answer)),
             "Queue" => parse(written).map(|queue| world.upsert_queue(queue, Origin::Answer)),
+            kind if KINDS.contains(&kind) => {
+                parse(written).map(|Named { metadata }| world.upsert_companion(kind, &metadata, Origin::Answer))
+            }
             _ => None,
         }
         .unwrap_or_default()
@@ -254,6 +327,12 @@ fn tell(outlet: &Latest, events: Vec<Change>) {
             outlet.put(about, event);
         }
     }
+}
+
+/// An object of which only the metadata counts.
+#[derive(Deserialize)]
+struct Named {
+    metadata: ObjectMeta,
 }
 
 /// The answer as an object; an answer of another form teaches nothing, and the watch will bring the object.

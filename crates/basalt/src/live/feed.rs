@@ -35,6 +35,17 @@ pub enum FeedEvent<K> {
     Synced,
 }
 
+impl<K> FeedEvent<K> {
+    /// The same report, of what `change` makes of the object.
+    pub fn map<T>(self, change: impl FnOnce(K) -> T) -> FeedEvent<T> {
+        match self {
+            Self::Upsert(object) => FeedEvent::Upsert(Box::new(change(*object))),
+            Self::Delete { key, uid } => FeedEvent::Delete { key, uid },
+            Self::Synced => FeedEvent::Synced,
+        }
+    }
+}
+
 /// The objects that were handed out: of a hundred thousand pods only what tells them apart, in one text each.
 #[derive(Default)]
 struct Known(BTreeMap<Box<str>, Box<str>>);

@@ -133,9 +133,10 @@ impl Builder {
             let namespace = text(&manifest.object, "/metadata/namespace").to_owned();
             self.events.contains_key(&("PodGroup".to_owned(), namespace, name))
         });
+        let known = PodGroup::default();
         let view = podgroup::PodView {
             pod: &pod,
-            group_exists,
+            group: group_exists.then_some(&known),
             owner_annotations: None,
             schedulers: &self.schedulers,
         };
@@ -202,12 +203,7 @@ impl Builder {
     }
 
     fn reconcile(&self, job: &Job, pod_group: Option<&PodGroup>) -> Vec<(Target, Value)> {
-        let view = job::JobView {
-            job,
-            pod_group,
-            pods: Vec::new(),
-            priorities: &self.priorities,
-        };
+        let view = job::JobView::of(job, pod_group, &self.priorities);
         let changes = job::reconcile(&view, self.now).changes.into_iter();
         changes
             .filter_map(|change| match change {

@@ -1,12 +1,14 @@
 //! Counting a Job's pods by task and index.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use basalt_api::Job;
-use basalt_api::job::{Iteration, TaskSpec};
+use basalt_api::job::{Iteration, JobStatus, TaskSpec};
 use basalt_api::names;
 use basalt_api::slim::PodPhase;
 
+use super::JobView;
+use super::restart::{self, Place};
 use crate::pod::PodRecord;
 
 /// Pods by what they do. A pod that is being deleted is terminating, whatever its phase.
@@ -53,6 +55,10 @@ impl Tally {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TaskCensus<'a> {
     pub(crate) present: BTreeMap<u32, &'a PodRecord>,
+    /// Places that pods of an earlier run still hold.
+    leaving: BTreeSet<u32>,
+    /// Pods with an index beyond the replicas.
+    beyond: u32,
     pub(crate) tally: Tally,
     /// Succeeded, or running with all containers ready.
     pub(crate) ready: i32,
@@ -63,8 +69,10 @@ pub(crate) struct TaskCensus<'a> {
 pub(crate) struct Census<'a> {
     /// In the order of `spec.tasks`.
     pub(crate) tasks: Vec<TaskCensus<'a>>,
-    /// Sum over the wanted pods; terminating includes the unwanted ones.
+    /// Sum over the wanted pods; terminating includes the unwanted and the outdated ones.
     pub(crate) tally: Tally,
+    /// Own pods of an earlier run.
+    pub(crate) outdated: Vec<(Place<'a>, &'a PodRecord)>,
     /// Own pods that nobody wants: index beyond replicas, highest first, or a task that is gone.
     pub(crate) surplus: Vec<&'a PodRecord>,
     /// Pods of others, by name.
@@ -73,11 +81,11 @@ pub(crate) struct Census<'a> {
 
 impl<'a> Census<'a> {
     /// Counts. The place of a pod is in its name, which nobody can change.
-    pub(crate) fn of(job: &Job, uid: &str, pods: &[&'a PodRecord]) -> Self {
+    pub(crate) fn of(job: &'a Job, uid: &str, status: &JobStatus, pods: &[&'a PodRecord]) -> Self {
         let name = job.metadata.name.as_deref().unwrap_or_default();
         let mut places = BTreeMap::new();
         for (place, task) in job.spec.tasks.iter().enumerate() {
-            places.entry(task.name.as_str()).or_insert((place, wanted(task)));
+            places.entry(task.name.as_str()).or_insert((place, task));
         }
         let mut census = Self {
             tasks: vec![TaskCensus::default(); job.spec.tasks.len()],
@@ -94,16 +102,34 @@ impl<'a> Census<'a> {
                 continue;
             };
             match places.get(task) {
-                Some((place, replicas)) if index < *replicas => census.count(*place, index, pod),
+                Some((at, task)) if index < wanted(task) => {
+                    let place = place(task, index);
+                    if restart::is_outdated(status, place, pod) {
+                        census.leave(*at, place, pod);
+                    } else {
+                        census.count(*at, index, pod);
+                    }
+                }
                 found => {
-                    let place = found.map_or(usize::MAX, |(place, _)| *place);
+                    let at = found.map_or(usize::MAX, |(at, _)| *at);
                     census.tally.terminating += i32::from(pod.deleting);
-                    surplus.insert((place, std::cmp::Reverse(index), pod_name), *pod);
+                    surplus.insert((at, std::cmp::Reverse(index), pod_name), *pod);
+                    if let Some(task) = census.tasks.get_mut(at) {
+                        task.beyond = task.beyond.saturating_add(1);
+                    }
                 }
             }
         }
         census.surplus = surplus.into_values().collect();
         census
+    }
+
+    fn leave(&mut self, at: usize, place: Place<'a>, pod: &'a PodRecord) {
+        self.tally.terminating = self.tally.terminating.saturating_add(1);
+        if let Some(task) = self.tasks.get_mut(at) {
+            task.leaving.insert(place.index);
+        }
+        self.outdated.push((place, pod));
     }
 
     fn count(&mut self, place: usize, index: u32, pod: &'a PodRecord) {
@@ -120,6 +146,7 @@ impl<'a> Census<'a> {
         self.tasks
             .iter()
             .flat_map(|task| task.present.values().copied())
+            .chain(self.outdated.iter().map(|(_, pod)| *pod))
             .chain(self.surplus.iter().copied())
     }
 
@@ -156,7 +183,41 @@ impl<'a> Census<'a> {
     }
 }
 
-impl TaskCensus<'_> {
+impl<'a> TaskCensus<'a> {
+    /// Places whose pods vanished unseen: those that were noted, and, right after a start, as many as the status counts
+    /// and nobody finds.
+    pub(crate) fn lost(&self, view: &JobView<'a>, status: &JobStatus, at: usize) -> Vec<u32> {
+        let Some(task) = view.job.spec.tasks.get(at) else {
+            return Vec::new();
+        };
+        let noted = view.lost.iter().filter_map(|pod| {
+            let index = lost_place(view.job, status, pod)
+                .filter(|(name, _)| *name == task.name)?
+                .1;
+            Some(index)
+        });
+        let mut lost: Vec<u32> = noted.collect();
+        if view.unconfirmed {
+            let counted = view
+                .job
+                .status
+                .as_ref()
+                .and_then(|old| old.task_status_count.get(&task.name));
+            let counted: i64 = counted.map_or(0, |counted| counted.phase.values().map(|n| i64::from(*n)).sum());
+            let found = self.present.len().saturating_add(self.leaving.len()) as u64;
+            let found = i64::try_from(found.saturating_add(u64::from(self.beyond))).unwrap_or(i64::MAX);
+            let missing = usize::try_from(counted.saturating_sub(found)).unwrap_or(0);
+            lost.extend((0..wanted(task)).filter(|index| !self.holds(*index)).take(missing));
+        }
+        lost.sort_unstable();
+        lost.dedup();
+        lost
+    }
+
+    fn holds(&self, index: u32) -> bool {
+        self.present.contains_key(&index) || self.leaving.contains(&index)
+    }
+
     /// Indices without a pod, lowest first. A name that another's pod holds is left until it is free.
     pub(crate) fn missing<'b>(
         &'b self,
@@ -171,14 +232,31 @@ impl TaskCensus<'_> {
                     .held
                     .contains_key(names::job_pod(name, &task.name, *index).as_str())
         };
-        (0..wanted(task))
-            .filter(|index| !self.present.contains_key(index))
-            .filter(free)
+        (0..wanted(task)).filter(|index| !self.holds(*index)).filter(free)
+    }
+}
+
+/// Task and index of a pod that is gone, if the job has not let go of it itself.
+pub(crate) fn lost_place<'a>(job: &Job, status: &JobStatus, pod: &'a PodRecord) -> Option<(&'a str, u32)> {
+    let (name, index) = split(job.metadata.name.as_deref()?, &pod.key.name)?;
+    let task = job.spec.tasks.iter().find(|task| task.name == name)?;
+    let ours =
+        index >= wanted(task) || pod.version < status.version || restart::is_outdated(status, place(task, index), pod);
+    (!ours).then_some((name, index))
+}
+
+fn place(task: &TaskSpec, index: u32) -> Place<'_> {
+    let size = task.partition_policy.as_ref().map(|policy| policy.partition_size);
+    let size = size.and_then(|size| u32::try_from(size).ok());
+    Place {
+        task: &task.name,
+        index,
+        partition: size.and_then(|size| index.checked_div(size)),
     }
 }
 
 /// How many pods a task wants.
-fn wanted(task: &TaskSpec) -> u32 {
+pub(crate) fn wanted(task: &TaskSpec) -> u32 {
     u32::try_from(task.replicas).unwrap_or(0)
 }
 

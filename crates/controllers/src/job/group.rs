@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use basalt_api::job::TaskSpec;
+use basalt_api::job::{JobPhase, JobStatus, TaskSpec};
 use basalt_api::podgroup::{PodGroupSpec, SubGroupPolicy};
 use basalt_api::preserved::merge_patch;
 use basalt_api::quantity::ResourceList;
@@ -13,17 +13,22 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde_json::json;
 
 use super::JobView;
-use super::census::task_min;
+use super::census::{Census, task_min};
 use crate::change::Change;
 use crate::object;
 use crate::usage;
 
-/// Makes the group, or brings those of its fields in line that follow the Job.
-pub(crate) fn keep(view: &JobView<'_>, uid: &str) -> Option<Change> {
+/// Makes the group, or brings those of its fields in line that follow the Job. One that belongs to an earlier run is let
+/// go, once enough of that run's pods are.
+pub(crate) fn keep(view: &JobView<'_>, uid: &str, status: &JobStatus, census: &Census<'_>) -> Option<Change> {
     let wanted = spec(view.job, view.priorities);
     let Some(group) = view.pod_group else {
         return object::create(&fresh(view.job, uid, wanted));
     };
+    if is_replaced(group, status) {
+        let free = census.outdated.is_empty() || status.state.phase != Some(JobPhase::Restarting);
+        return free.then(|| object::delete(group)).flatten();
+    }
     let kept = PodGroupSpec {
         // Written once: where a group queues and how close its pods must be is settled at its start.
         queue: group.spec.queue.clone(),
@@ -38,6 +43,12 @@ pub(crate) fn keep(view: &JobView<'_>, uid: &str) -> Option<Change> {
         resource_version: None,
         merge: json!({ "spec": merge }),
     })
+}
+
+/// Whether a restart of the whole job takes this group along.
+pub(crate) fn is_replaced(group: &PodGroup, status: &JobStatus) -> bool {
+    let uid = group.metadata.uid.as_deref().unwrap_or_default();
+    status.restarts.iter().any(|restart| restart.pod_group == uid)
 }
 
 fn fresh(job: &Job, uid: &str, spec: PodGroupSpec) -> PodGroup {

@@ -10,7 +10,7 @@ use super::census::{Census, Tally, task_min};
 pub(crate) struct Step {
     pub(crate) phase: JobPhase,
     /// One word, where the phase alone does not say it.
-    pub(crate) reason: &'static str,
+    pub(crate) reason: String,
     /// A sentence with numbers.
     pub(crate) message: String,
 }
@@ -19,7 +19,7 @@ impl Step {
     pub(crate) fn to(phase: JobPhase) -> Self {
         Self {
             phase,
-            reason: "",
+            reason: String::new(),
             message: String::new(),
         }
     }
@@ -27,7 +27,7 @@ impl Step {
     fn failed(reason: &'static str, message: String) -> Self {
         Self {
             phase: JobPhase::Failed,
-            reason,
+            reason: reason.to_owned(),
             message,
         }
     }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use basalt_api::job::{TaskSpec, TopologyPolicy};
+use basalt_api::job::{JobStatus, TaskSpec, TopologyPolicy};
 use basalt_api::{Job, names};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
+use super::plugins::Plugins;
+use super::volumes;
 use crate::change::{Change, Target};
 use crate::object;
 
@@ -15,14 +17,24 @@ use crate::object;
 const INHERITED: [&str; 3] = [names::PREEMPTABLE, names::COOLDOWN_TIME, names::REVOCABLE_ZONE];
 const BUDGETS: [&str; 2] = [names::JDB_MIN_AVAILABLE, names::JDB_MAX_UNAVAILABLE];
 
+/// What the pods of a Job are made from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mould<'a> {
+    pub(crate) job: &'a Job,
+    /// As it is written before any pod is made.
+    pub(crate) status: &'a JobStatus,
+    pub(crate) plugins: &'a Plugins,
+}
+
 /// Creates the pods of a task with these indices. The task's part is made once and copied.
 pub(crate) fn create_all<'a>(
-    job: &'a Job,
+    mould: Mould<'a>,
     task: &'a TaskSpec,
     indices: impl Iterator<Item = u32> + 'a,
 ) -> impl Iterator<Item = Change> + 'a {
+    let job = mould.job;
     let mut indices = indices.peekable();
-    let pattern = indices.peek().map(|_| object::value(&pattern(job, task)));
+    let pattern = indices.peek().map(|_| object::value(&pattern(mould, task)));
     let size = task
         .partition_policy
         .as_ref()
@@ -37,6 +49,7 @@ pub(crate) fn create_all<'a>(
         if let Some(partition) = size.and_then(|size| index.checked_div(size)) {
             meta["labels"][names::PARTITION_ID] = json!(partition.to_string());
         }
+        mould.plugins.stamp(task, index, &mut pod);
         Some(create(job, &name, pod))
     })
 }
@@ -50,16 +63,20 @@ fn create(job: &Job, name: &str, object: Value) -> Change {
 }
 
 /// What all pods of a task have in common.
-fn pattern(job: &Job, task: &TaskSpec) -> Pod {
-    let template = task.template.metadata.clone().unwrap_or_default();
+fn pattern(mould: Mould<'_>, task: &TaskSpec) -> Pod {
+    let Mould { job, status, plugins } = mould;
+    let mut shaped = task.template.clone();
+    plugins.shape(task, &mut shaped);
+    let template = shaped.metadata.unwrap_or_default();
     let metadata = ObjectMeta {
         namespace: job.metadata.namespace.clone(),
         owner_references: object::owned_by(job),
         labels: Some(labels(job, task, template.labels.unwrap_or_default())),
-        annotations: Some(annotations(job, task, template.annotations.unwrap_or_default())),
+        annotations: Some(annotations(job, status, task, template.annotations.unwrap_or_default())),
         ..ObjectMeta::default()
     };
-    let mut spec = task.template.spec.clone().unwrap_or_default();
+    let mut spec = shaped.spec.unwrap_or_default();
+    volumes::mount(job, &mut spec);
     default_text(&mut spec.scheduler_name, &job.spec.scheduler_name);
     default_text(&mut spec.priority_class_name, &job.spec.priority_class_name);
     Pod {
@@ -92,10 +109,9 @@ fn labels(job: &Job, task: &TaskSpec, mut labels: Map) -> Map {
     labels
 }
 
-fn annotations(job: &Job, task: &TaskSpec, mut annotations: Map) -> Map {
+fn annotations(job: &Job, status: &JobStatus, task: &TaskSpec, mut annotations: Map) -> Map {
     let meta = &job.metadata;
     let name = meta.name.as_deref().unwrap_or_default();
-    let status = job.status.as_ref();
     let mut put = |key: &str, value: String| drop(annotations.insert(key.to_owned(), value));
     put(names::JOB_NAME, name.to_owned());
     put(names::TASK_SPEC, task.name.clone());
@@ -104,14 +120,8 @@ fn annotations(job: &Job, task: &TaskSpec, mut annotations: Map) -> Map {
         names::GROUP_NAME,
         names::job_pod_group(name, meta.uid.as_deref().unwrap_or_default()),
     );
-    put(
-        names::JOB_VERSION,
-        status.map_or(0, |status| status.version).to_string(),
-    );
-    put(
-        names::JOB_RETRY_COUNT,
-        status.map_or(0, |status| status.retry_count).to_string(),
-    );
+    put(names::JOB_VERSION, status.version.to_string());
+    put(names::JOB_RETRY_COUNT, status.retry_count.to_string());
     put(names::TEMPLATE_UID, format!("{name}-{}", task.name));
     if let Some(policy) = task.topology_policy {
         put(names::NUMA_TOPOLOGY_POLICY, numa_word(policy).to_owned());

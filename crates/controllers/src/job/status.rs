@@ -16,36 +16,28 @@ use crate::object;
 /// Phases that one look can pass through: Restarting, Pending, Running, an end.
 const STEPS_MAX: usize = 4;
 
-/// The status that the pods call for.
-pub(crate) fn next(job: &Job, census: &Census<'_>, now: Timestamp) -> JobStatus {
-    let old = job.status.clone().unwrap_or_default();
-    let mut status = counted(job, census, &old);
-    if status.state.phase.is_none() {
-        enter(job, &mut status, Step::to(JobPhase::Pending), now);
-    }
+/// Counts the pods into `status`, and goes through the phases that they call for.
+pub(crate) fn advance(job: &Job, census: &Census<'_>, status: &mut JobStatus, now: Timestamp) {
+    count(job, census, status);
     for _ in 0..STEPS_MAX {
         let here = status.state.phase.unwrap_or_default();
         let Some(step) = phase::next(here, job, status.retry_count, census) else {
             break;
         };
-        enter(job, &mut status, step, now);
+        enter(job, status, step, now);
     }
-    status
 }
 
-fn counted(job: &Job, census: &Census<'_>, old: &JobStatus) -> JobStatus {
+fn count(job: &Job, census: &Census<'_>, status: &mut JobStatus) {
     let pods = &census.tally;
-    let mut status = JobStatus {
-        min_available: job.spec.min_available,
-        pending: pods.pending,
-        running: pods.running,
-        terminating: pods.terminating,
-        unknown: pods.unknown,
-        ..old.clone()
-    };
+    status.min_available = job.spec.min_available;
+    status.pending = pods.pending;
+    status.running = pods.running;
+    status.terminating = pods.terminating;
+    status.unknown = pods.unknown;
     // A finished job remembers how it ended when its pods are cleaned away.
-    let finished = old.state.phase.is_some_and(JobPhase::is_finished);
-    let forgets = pods.succeeded.saturating_add(pods.failed) < old.succeeded.saturating_add(old.failed);
+    let finished = status.state.phase.is_some_and(JobPhase::is_finished);
+    let forgets = pods.succeeded.saturating_add(pods.failed) < status.succeeded.saturating_add(status.failed);
     if !(finished && forgets) {
         status.succeeded = pods.succeeded;
         status.failed = pods.failed;
@@ -60,14 +52,13 @@ fn counted(job: &Job, census: &Census<'_>, old: &JobStatus) -> JobStatus {
         });
         status.task_status_count = counts.filter(|(_, state)| !state.phase.is_empty()).collect();
     }
-    status
 }
 
 /// Enters a phase. Its time is kept until it is left, whatever the counters do.
-fn enter(job: &Job, status: &mut JobStatus, step: Step, now: Timestamp) {
+pub(crate) fn enter(job: &Job, status: &mut JobStatus, step: Step, now: Timestamp) {
     let time = Some(Time(now));
     status.state.phase = Some(step.phase);
-    step.reason.clone_into(&mut status.state.reason);
+    status.state.reason = step.reason;
     status.state.message = step.message;
     status.state.last_transition_time.clone_from(&time);
     status.conditions.retain(|condition| condition.status != step.phase);

@@ -50,6 +50,7 @@ impl World {
             self.jobs_of_queue.remove(&before, &key);
         }
         self.jobs_of_queue.add(&queue, &key);
+        self.note_job(&key, origin);
         let mut work = self.recount([Thing::Job(key.clone())]);
         work.push(Work::Job(key));
         work
@@ -67,7 +68,10 @@ impl World {
             return Vec::new();
         };
         self.jobs_of_queue.remove(&queue_named(&job.spec.queue), key);
-        self.recount([Thing::Job(key.clone())])
+        let orphans = self.unnote_job(key, &job);
+        let mut work = self.recount([Thing::Job(key.clone())]);
+        work.extend(orphans);
+        work
     }
 
     /// Takes in a pod.
@@ -76,6 +80,7 @@ impl World {
         let key = self.pods.shared_key(&key).unwrap_or_else(|| Arc::new(key));
         let record = PodRecord::new(Arc::clone(&key), pod, &self.schedulers, &mut self.words);
         let needs_group = record.plain.is_some();
+        self.note_return(&record);
         let mut work = self.change_pod(&key, |world| {
             world.pods.upsert(record, origin);
         });
@@ -88,14 +93,18 @@ impl World {
     /// A pod is gone.
     pub fn remove_pod(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
         let uid = Uid::from(uid);
+        self.note_loss(key, &uid);
         self.pods.bury(&uid);
         self.forget_pod(key, &uid)
     }
 
     fn forget_pod(&mut self, key: &ObjectKey, uid: &Uid) -> Vec<Work> {
-        self.change_pod(key, |world| {
+        let owner = self.pods.get(key).and_then(|pod| pod.owner.clone());
+        let mut work = self.change_pod(key, |world| {
             world.pods.forget(key, uid);
-        })
+        });
+        work.extend(self.idle_owner(&key.namespace, owner.as_deref()));
+        work
     }
 
     /// Changes what is known of a pod, and all that follows from it.

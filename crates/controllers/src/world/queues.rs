@@ -2,13 +2,13 @@
 
 use basalt_api::queue::QueueState;
 use basalt_api::slim::Node;
-use basalt_api::{Command, Queue, names};
+use basalt_api::{Queue, names};
 use kube::ResourceExt;
 
 use super::{Work, World};
 use crate::cache::Origin;
 use crate::key::{ObjectKey, Uid};
-use crate::queue::commands::{CommandsView, target_queue};
+use crate::queue::commands::CommandsView;
 use crate::queue::{QueueView, Remains};
 
 /// Jobs and PodGroups that one look at a queue's end takes along at most; their going brings the next look.
@@ -58,7 +58,7 @@ impl World {
         let settled = self.is_settled(name);
         let touched = self.tree.set(name, queue.map(|queue| (queue, settled)));
         let mut work: Vec<Work> = touched.into_iter().map(Work::Queue).collect();
-        if self.commands_of_queue.count(name) > 0 {
+        if self.commands_of.count(name) > 0 {
             work.push(Work::Commands(name.to_owned()));
         }
         // What its children ask for is held against the cluster.
@@ -79,33 +79,6 @@ impl World {
             .settle(name, settled)
             .then(|| self.queue(name)?.parent().map(str::to_owned))
             .flatten()
-    }
-
-    /// Takes in a Command.
-    pub fn upsert_command(&mut self, command: Command, origin: Origin) -> Vec<Work> {
-        let key = ObjectKey::of(&command);
-        let before = self.commands.get(&key).and_then(target_queue).map(str::to_owned);
-        let queue = target_queue(&command).map(str::to_owned);
-        if !self.commands.upsert(command, origin) {
-            return Vec::new();
-        }
-        if let Some(before) = before {
-            self.commands_of_queue.remove(&before, &key);
-        }
-        if let Some(queue) = &queue {
-            self.commands_of_queue.add(queue, &key);
-        }
-        queue.map(Work::Commands).into_iter().collect()
-    }
-
-    /// A Command is gone.
-    pub fn remove_command(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
-        let uid = Uid::from(uid);
-        self.commands.bury(&uid);
-        if let Some(queue) = self.commands.forget(key, &uid).as_ref().and_then(target_queue) {
-            self.commands_of_queue.remove(queue, key);
-        }
-        Vec::new()
     }
 
     /// Takes in a node.
@@ -181,10 +154,9 @@ impl World {
 
     /// What the commands to a queue are decided from.
     pub fn commands_view(&self, name: &str) -> CommandsView<'_> {
-        let commands = self.commands_of_queue.of(name).filter_map(|key| self.commands.get(key));
         CommandsView {
             queue: self.queue(name),
-            commands: commands.collect(),
+            commands: self.commands_to(name),
         }
     }
 }

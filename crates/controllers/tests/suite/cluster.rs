@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use basalt_controllers::cache::Origin;
+use basalt_controllers::companion::KINDS;
 use basalt_controllers::key::ObjectKey;
 use basalt_controllers::world::{Work, World};
 use basalt_controllers::{Change, Target};
@@ -26,6 +27,10 @@ pub(crate) struct Cluster {
     pub(crate) events: Vec<String>,
     /// The controllers die after this write, once, and start again from what is stored.
     pub(crate) crash_after: Option<usize>,
+    /// Jobs are looked at, too, and their pods take time to stop.
+    with_jobs: bool,
+    /// Nobody is there to see what happens.
+    down: bool,
 }
 
 fn new_world() -> World {
@@ -57,6 +62,8 @@ impl Cluster {
             log: Vec::new(),
             events: Vec::new(),
             crash_after: None,
+            with_jobs: false,
+            down: false,
         };
         cluster.settle();
         for object in objects {
@@ -66,6 +73,28 @@ impl Cluster {
         cluster.log.clear();
         cluster.events.clear();
         cluster
+    }
+
+    /// A cluster in which Jobs are looked at, too.
+    pub(crate) fn with_jobs(objects: Vec<Value>) -> Self {
+        let mut cluster = Self::new(Vec::new());
+        cluster.with_jobs = true;
+        for object in objects {
+            cluster.put(object);
+        }
+        cluster.log.clear();
+        cluster
+    }
+
+    /// The controllers die …
+    pub(crate) fn go_down(&mut self) {
+        self.down = true;
+    }
+
+    /// … and start again.
+    pub(crate) fn come_up(&mut self) {
+        self.down = false;
+        self.restart();
     }
 
     fn time(&self) -> Timestamp {
@@ -98,10 +127,17 @@ impl Cluster {
     fn store(&mut self, key: Key, mut object: Value) {
         self.revision += 1;
         object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+        if key.0 == "Job" {
+            let old = self.objects.get(&key);
+            let generation = old.map_or(0, |old| old["metadata"]["generation"].as_i64().unwrap_or(0));
+            let changed = old.is_none_or(|old| old["spec"] != object["spec"]);
+            object["metadata"]["generation"] = json!(generation + i64::from(changed));
+        }
         let finalizers = object["metadata"]["finalizers"]
             .as_array()
             .is_some_and(|all| !all.is_empty());
-        if !object["metadata"]["deletionTimestamp"].is_null() && !finalizers {
+        let stops = key.0 == "Pod" && self.with_jobs;
+        if !object["metadata"]["deletionTimestamp"].is_null() && !finalizers && !stops {
             self.remove(&key);
             return;
         }
@@ -110,6 +146,9 @@ impl Cluster {
     }
 
     fn report(&mut self, object: &Value) {
+        if self.down {
+            return;
+        }
         let world = &mut self.world;
         let work = match object["kind"].as_str() {
             Some("Queue") => world.upsert_queue(typed(object), Origin::Watch),
@@ -118,6 +157,9 @@ impl Cluster {
             Some("Pod") => world.upsert_pod(typed(object), Origin::Watch),
             Some("Command") => world.upsert_command(typed(object), Origin::Watch),
             Some("Node") => world.upsert_node(&typed(object)),
+            Some(kind) if KINDS.contains(&kind) => {
+                world.upsert_companion(kind, &typed(&object["metadata"]), Origin::Watch)
+            }
             other => panic!("a {other:?}"),
         };
         self.due.extend(work);
@@ -125,6 +167,9 @@ impl Cluster {
 
     fn remove(&mut self, key: &Key) {
         let Some(object) = self.objects.remove(key) else { return };
+        if self.down {
+            return;
+        }
         let uid = object["metadata"]["uid"].as_str().expect("uid");
         let at = ObjectKey {
             namespace: key.1.clone(),
@@ -138,6 +183,7 @@ impl Cluster {
             "Pod" => world.remove_pod(&at, uid),
             "Command" => world.remove_command(&at, uid),
             "Node" => world.remove_node(&at.name),
+            kind if KINDS.contains(&kind) => world.remove_companion(kind, &at, uid),
             other => panic!("a {other}"),
         };
         self.due.extend(work);
@@ -206,9 +252,12 @@ impl Cluster {
     /// Lets the controllers work until they are content.
     pub(crate) fn settle(&mut self) {
         for _ in 0..10_000 {
+            if self.down {
+                return;
+            }
             let Some(work) = self.due.pop_first() else { return };
-            // Jobs and plain pods are not what is tried here.
-            if matches!(work, Work::Job(_) | Work::Pod(_)) {
+            // Plain pods are not what is tried here, and Jobs only where that is said.
+            if matches!(work, Work::Pod(_)) || (matches!(work, Work::Job(_)) && !self.with_jobs) {
                 continue;
             }
             let outcome = self.world.look_at(&work, self.time());
@@ -259,6 +308,10 @@ impl Cluster {
     fn execute(&mut self, change: &Change) -> Result<(), Conflict> {
         match change {
             Change::Create { target, object } => {
+                let key = key_of(object);
+                if self.objects.contains_key(&key) {
+                    return Err(Conflict);
+                }
                 self.log.push(format!("create {} {}", target.kind, target.name));
                 self.put(object.clone());
             }

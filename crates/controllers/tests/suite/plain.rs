@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use basalt_api::PodGroup;
 use basalt_api::slim::Pod;
 use basalt_controllers::Change;
 use basalt_controllers::podgroup::{PodView, group_name, reconcile};
@@ -30,9 +31,10 @@ fn changes(pod: &Pod, group_exists: bool, owner_annotations: &[(&str, &str)]) ->
         .collect();
     let schedulers = BTreeSet::from(["volcano".to_owned(), "default-scheduler".to_owned()]);
     let owner_annotations = Some(&annotations).filter(|annotations| !annotations.is_empty());
+    let group = PodGroup::default();
     reconcile(&PodView {
         pod,
-        group_exists,
+        group: group_exists.then_some(&group),
         owner_annotations,
         schedulers: &schedulers,
     })
@@ -198,5 +200,51 @@ fn other_pods_are_left_alone() {
         changes(&by_default, false, &[]).len(),
         2,
         "no scheduler means the default one"
+    );
+}
+
+/// A world with a pod of a ReplicaSet, whose group follows what its owner says.
+#[test]
+fn the_owner_says_how_large_the_group_is_and_when_it_goes() {
+    use basalt_controllers::cache::Origin;
+    use basalt_controllers::key::ObjectKey;
+    use basalt_controllers::world::{Work, World};
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    let mut world = World::new(BTreeSet::from(["volcano".to_owned()]));
+    let owner = |min: &str| {
+        serde_json::from_value(json!({
+            "name": "rs", "namespace": "default", "uid": "rs-uid",
+            "annotations": {"scheduling.volcano.sh/group-min-member": min, "volcano.sh/x": "y", "other": "z"},
+        }))
+        .expect("metadata")
+    };
+    world.upsert_owner(&owner("2"), Some(2));
+    let work = world.upsert_pod(owned(), Origin::Watch);
+    let pod = work.iter().find(|work| matches!(work, Work::Pod(_))).expect("the pod");
+    let made = world.look_at(pod, now).changes;
+    let Some(Change::Create { object, .. }) = made.first() else {
+        panic!("{made:?}");
+    };
+    assert_eq!(object["spec"]["minMember"], 2);
+    assert_eq!(object["metadata"]["annotations"], json!({"volcano.sh/x": "y"}));
+    let mut group = object.clone();
+    group["metadata"]["uid"] = json!("group-uid");
+    world.upsert_group(serde_json::from_value(group).expect("a group"), Origin::Watch);
+
+    let work = world.upsert_owner(&owner("3"), Some(3));
+    assert_eq!(work.first(), Some(pod));
+    let merge = |changes: &[Change]| match changes.first() {
+        Some(Change::Patch { merge, .. }) => merge["spec"]["minMember"].clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(merge(&world.look_at(pod, now).changes), 3);
+
+    let idle = world.upsert_owner(&owner("3"), Some(0));
+    let idle = idle.last().expect("work");
+    assert_eq!(world.look_at(idle, now).changes, [], "its pods are still there");
+    let key = ObjectKey::of(&owned());
+    assert!(world.remove_pod(&key, "u").contains(idle));
+    assert!(
+        matches!(world.look_at(idle, now).changes.as_slice(), [Change::Delete { target, .. }] if target.name == "podgroup-rs-uid")
     );
 }

@@ -118,10 +118,8 @@ impl World {
         let group: Option<PodGroup> = self.get("PodGroup", &group_name);
         let priorities = BTreeMap::from([("high".to_owned(), 100)]);
         let view = JobView {
-            job: &job,
-            pod_group: group.as_ref(),
             pods: pods.iter().collect(),
-            priorities: &priorities,
+            ..JobView::of(&job, group.as_ref(), &priorities)
         };
         reconcile(&view, self.time())
     }

@@ -1,0 +1,124 @@
+//! Objects beside the pods of Jobs: claims, Services, ConfigMaps, Secrets, NetworkPolicies. Only their metadata counts here, and
+//! little of that: what they hold is told by a mark that whoever made them left.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use basalt_api::{Job, names};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::cache::{Cache, Entry, Origin};
+use crate::key::{ObjectKey, Uid};
+use crate::object;
+
+/// Kinds of companions, as on the wire.
+pub const KINDS: [&str; 5] = [
+    "PersistentVolumeClaim",
+    "Service",
+    "ConfigMap",
+    "Secret",
+    "NetworkPolicy",
+];
+
+/// What is kept of a companion.
+#[derive(Clone, Debug)]
+pub struct Companion {
+    key: Arc<ObjectKey>,
+    /// Which incarnation.
+    pub uid: Uid,
+    revision: Option<u64>,
+    /// uid of its controller.
+    pub owner: Option<Box<str>>,
+    /// Name of the Job that controls it.
+    pub job: Option<Box<str>>,
+    /// What it holds, as a mark.
+    pub mark: Option<Box<str>>,
+    deleting: bool,
+}
+
+impl Companion {
+    fn new(meta: &ObjectMeta) -> Self {
+        let controller = object::controller(meta);
+        let mark = meta.annotations.as_ref().and_then(|all| all.get(names::CONTENT));
+        let revision = meta.resource_version.as_deref();
+        Self {
+            key: Arc::new(ObjectKey {
+                namespace: meta.namespace.clone().unwrap_or_default(),
+                name: meta.name.clone().unwrap_or_default(),
+            }),
+            uid: Uid::from(meta.uid.as_deref().unwrap_or_default()),
+            revision: revision.and_then(|version| version.parse().ok()),
+            owner: controller.map(|owner| owner.uid.as_str().into()),
+            job: controller
+                .filter(|owner| object::is_a::<Job>(owner))
+                .map(|owner| owner.name.as_str().into()),
+            mark: mark.map(|mark| mark.as_str().into()),
+            deleting: meta.deletion_timestamp.is_some(),
+        }
+    }
+
+    fn job_key(&self) -> Option<ObjectKey> {
+        Some(ObjectKey {
+            namespace: self.key.namespace.clone(),
+            name: self.job.as_deref()?.to_owned(),
+        })
+    }
+}
+
+impl Entry for Companion {
+    fn key(&self) -> Arc<ObjectKey> {
+        Arc::clone(&self.key)
+    }
+
+    fn uid(&self) -> Uid {
+        self.uid.clone()
+    }
+
+    fn revision(&self) -> Option<u64> {
+        self.revision
+    }
+
+    fn is_ending(&self) -> bool {
+        self.deleting
+    }
+}
+
+/// All companions by kind.
+#[derive(Debug, Default)]
+pub struct Companions(BTreeMap<String, Cache<Companion>>);
+
+impl Companions {
+    /// A companion of that kind and name.
+    pub fn get(&self, kind: &str, key: &ObjectKey) -> Option<&Companion> {
+        self.0.get(kind)?.get(key)
+    }
+
+    /// Takes in an object; returns the Jobs that it is or was of.
+    pub fn upsert(&mut self, kind: &str, meta: &ObjectMeta, origin: Origin) -> Vec<ObjectKey> {
+        let cache = self.0.entry(kind.to_owned()).or_default();
+        let companion = Companion::new(meta);
+        let after = companion.job_key();
+        let before = cache.get(&companion.key).and_then(Companion::job_key);
+        if !cache.upsert(companion, origin) {
+            return Vec::new();
+        }
+        let before = before.filter(|before| after.as_ref() != Some(before));
+        before.into_iter().chain(after).collect()
+    }
+
+    /// An object is gone; returns the Job that it was of.
+    pub fn remove(&mut self, kind: &str, key: &ObjectKey, uid: &str) -> Option<ObjectKey> {
+        let uid = Uid::from(uid);
+        let cache = self.0.entry(kind.to_owned()).or_default();
+        cache.bury(&uid);
+        cache.forget(key, &uid).as_ref().and_then(Companion::job_key)
+    }
+
+    /// Right after a whole report of the watch: forgets what it did not name; returns the Jobs that it was of.
+    pub fn forget_unseen(&mut self, kind: &str) -> Vec<ObjectKey> {
+        let cache = self.0.entry(kind.to_owned()).or_default();
+        let unseen = cache.take_unseen();
+        let forgotten = unseen.iter().filter_map(|(key, uid)| cache.forget(key, uid)?.job_key());
+        forgotten.collect()
+    }
+}

@@ -1,0 +1,113 @@
+//! What must exist beside the pods: claims, and what plugins want.
+
+use basalt_api::Job;
+use basalt_api::job::JobStatus;
+
+use super::JobView;
+use super::plugins::{Plugins, Wanted};
+use super::volumes;
+use crate::change::{Change, EventType, Outcome};
+use crate::key::ObjectKey;
+use crate::object;
+
+/// What the status says that the Job has beside its pods.
+pub(crate) fn note(job: &Job, plugins: &Plugins, status: &mut JobStatus) {
+    let claims = job.spec.volumes.iter().map(|volume| {
+        let claim = volumes::claim_name(job, volume);
+        (format!("volume-pvc-{claim}"), claim)
+    });
+    status.controlled_resources = plugins.controlled().into_iter().chain(claims).collect();
+}
+
+/// Makes what is missing and brings in line what differs; false: something is in the way, and pods have to wait.
+pub(crate) fn keep(view: &JobView<'_>, plugins: &Plugins, outcome: &mut Outcome) -> bool {
+    let mut free = true;
+    if !plugins.is_empty() {
+        for wanted in plugins.wanted(view.job, view.entropy) {
+            free &= keep_one(view, &wanted, outcome);
+        }
+    }
+    free & keep_claims(view, outcome)
+}
+
+fn keep_one(view: &JobView<'_>, wanted: &Wanted, outcome: &mut Outcome) -> bool {
+    let target = &wanted.target;
+    let key = ObjectKey {
+        namespace: target.namespace.clone(),
+        name: target.name.clone(),
+    };
+    let known = view.beside.and_then(|beside| beside.get(&target.kind, &key));
+    let Some(known) = known else {
+        outcome.changes.push(Change::Create {
+            target: target.clone(),
+            object: wanted.object.clone(),
+        });
+        return true;
+    };
+    if known.owner.as_deref() == view.job.metadata.uid.as_deref() {
+        let patch = wanted.update(known.mark.as_deref());
+        outcome.changes.extend(patch.map(|merge| Change::Patch {
+            target: target.clone(),
+            subresource: None,
+            uid: Some(known.uid.to_string()),
+            resource_version: None,
+            merge: merge.clone(),
+        }));
+        return true;
+    }
+    // What an earlier Job of this name left behind goes by itself; what somebody else made is left alone.
+    let leftover = known.job.is_some();
+    let whose = if leftover { "an earlier job" } else { "somebody else" };
+    let what = if leftover {
+        "waiting for it to go"
+    } else {
+        "it is used as it is"
+    };
+    outcome.changes.extend(warn(
+        view.job,
+        "PluginError",
+        format!("{} {} belongs to {whose}: {what}", target.kind, target.name),
+    ));
+    !leftover
+}
+
+fn keep_claims(view: &JobView<'_>, outcome: &mut Outcome) -> bool {
+    let Some(beside) = view.beside else { return true };
+    let mut free = true;
+    for volume in &view.job.spec.volumes {
+        let key = ObjectKey {
+            namespace: view.job.metadata.namespace.clone().unwrap_or_default(),
+            name: volumes::claim_name(view.job, volume),
+        };
+        if beside.get("PersistentVolumeClaim", &key).is_some() {
+            continue;
+        }
+        if volume.volume_claim.is_some() {
+            outcome.changes.extend(volumes::make(view.job, volume));
+        } else {
+            free = false;
+            let message = format!(
+                "volume claim {} does not exist: the job waits until it is made",
+                key.name
+            );
+            outcome.changes.extend(warn(view.job, "PVCError", message));
+        }
+    }
+    free
+}
+
+/// Tells people that something needs their attention.
+pub(crate) fn warn(job: &Job, reason: &str, message: String) -> Option<Change> {
+    say(job, reason, message, EventType::Warning)
+}
+
+/// Tells people something about the Job.
+pub(crate) fn say(job: &Job, reason: &str, message: String, event_type: EventType) -> Option<Change> {
+    Some(Change::Event {
+        regarding: object::target(job)?,
+        uid: object::uid(job)?.to_owned(),
+        reason: reason.to_owned(),
+        message,
+        event_type,
+    })
+}
