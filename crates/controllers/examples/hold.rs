@@ -21,6 +21,11 @@ fn main() {
     let mut world = World::new(BTreeSet::from(["volcano".to_owned()]));
     let before = resident();
     for job in 0..JOBS {
+        let group = json!({
+            "metadata": {"name": format!("job-{job}-10000000-0000-4000-8000-{job:012x}"), "namespace": "research"},
+            "spec": {"queue": "team-a"},
+        });
+        world.upsert_group(serde_json::from_value(group).expect("a group"), Origin::Watch);
         for index in 0..PODS_PER_JOB {
             let number = u64::from(job) * u64::from(PODS_PER_JOB) + u64::from(index);
             let uid = format!("10000000-0000-4000-8000-{job:012x}");

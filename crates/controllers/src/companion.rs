@@ -1,7 +1,7 @@
 //! Objects beside the pods of Jobs: claims, Services, ConfigMaps, Secrets, NetworkPolicies. Only their metadata counts here, and
 //! little of that: what they hold is told by a mark that whoever made them left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use basalt_api::{Job, names};
@@ -85,22 +85,29 @@ impl Entry for Companion {
 
 /// All companions by kind.
 #[derive(Debug, Default)]
-pub struct Companions(BTreeMap<String, Cache<Companion>>);
+pub struct Companions {
+    of_kind: BTreeMap<String, Cache<Companion>>,
+    /// uids of owners that lost one, until they get one.
+    bereft: BTreeSet<Box<str>>,
+}
 
 impl Companions {
     /// A companion of that kind and name.
     pub fn get(&self, kind: &str, key: &ObjectKey) -> Option<&Companion> {
-        self.0.get(kind)?.get(key)
+        self.of_kind.get(kind)?.get(key)
     }
 
     /// Takes in an object; returns the Jobs that it is or was of.
     pub fn upsert(&mut self, kind: &str, meta: &ObjectMeta, origin: Origin) -> Vec<ObjectKey> {
-        let cache = self.0.entry(kind.to_owned()).or_default();
+        let cache = self.of_kind.entry(kind.to_owned()).or_default();
         let companion = Companion::new(meta);
-        let after = companion.job_key();
+        let (after, owner) = (companion.job_key(), companion.owner.clone());
         let before = cache.get(&companion.key).and_then(Companion::job_key);
         if !cache.upsert(companion, origin) {
             return Vec::new();
+        }
+        if let Some(owner) = &owner {
+            self.bereft.remove(owner);
         }
         let before = before.filter(|before| after.as_ref() != Some(before));
         before.into_iter().chain(after).collect()
@@ -109,16 +116,33 @@ impl Companions {
     /// An object is gone; returns the Job that it was of.
     pub fn remove(&mut self, kind: &str, key: &ObjectKey, uid: &str) -> Option<ObjectKey> {
         let uid = Uid::from(uid);
-        let cache = self.0.entry(kind.to_owned()).or_default();
+        let cache = self.of_kind.entry(kind.to_owned()).or_default();
         cache.bury(&uid);
-        cache.forget(key, &uid).as_ref().and_then(Companion::job_key)
+        let gone = cache.forget(key, &uid)?;
+        let job = gone.job_key()?;
+        self.bereft.extend(gone.owner);
+        Some(job)
+    }
+
+    /// Whether an owner has lost something since it was last given something.
+    pub fn is_bereft(&self, owner: &str) -> bool {
+        self.bereft.contains(owner)
+    }
+
+    /// An owner is gone, too.
+    pub fn forget_owner(&mut self, owner: &str) {
+        self.bereft.remove(owner);
     }
 
     /// Right after a whole report of the watch: forgets what it did not name; returns the Jobs that it was of.
     pub fn forget_unseen(&mut self, kind: &str) -> Vec<ObjectKey> {
-        let cache = self.0.entry(kind.to_owned()).or_default();
+        let cache = self.of_kind.entry(kind.to_owned()).or_default();
         let unseen = cache.take_unseen();
-        let forgotten = unseen.iter().filter_map(|(key, uid)| cache.forget(key, uid)?.job_key());
-        forgotten.collect()
+        let gone = unseen.iter().filter_map(|(key, uid)| cache.forget(key, uid));
+        let gone: Vec<Companion> = gone.collect();
+        let jobs = gone.iter().filter_map(Companion::job_key).collect();
+        self.bereft
+            .extend(gone.into_iter().filter_map(|companion| companion.owner));
+        jobs
     }
 }

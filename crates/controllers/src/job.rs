@@ -56,6 +56,8 @@ pub struct JobView<'a> {
     pub commands: Vec<&'a Command>,
     /// What is beside the pods; without it, everything that is named is taken to exist.
     pub beside: Option<&'a Companions>,
+    /// Something beside the pods was taken away.
+    pub bereft: bool,
     /// Values of the PriorityClasses.
     pub priorities: &'a BTreeMap<String, i32>,
     /// What secret keys are made from: bytes that nobody can guess.
@@ -73,6 +75,7 @@ impl<'a> JobView<'a> {
             unconfirmed: false,
             commands: Vec::new(),
             beside: None,
+            bereft: false,
             priorities,
             entropy: [0; 32],
         }
@@ -140,6 +143,8 @@ fn is_updated(job: &Job) -> bool {
 struct Turn {
     status: JobStatus,
     outcome: Outcome,
+    /// What must be beside the pods is there, and as this generation of the spec has it.
+    furnished: bool,
 }
 
 impl Turn {
@@ -149,6 +154,7 @@ impl Turn {
         let mut turn = Self {
             status: job.status.clone().unwrap_or_default(),
             outcome: Outcome::default(),
+            furnished: true,
         };
         if turn.status.state.phase.is_none() {
             status::enter(job, &mut turn.status, Step::to(JobPhase::Pending), now);
@@ -160,15 +166,6 @@ impl Turn {
             turn.forget_restarts(view, &census);
         }
         status::advance(job, &census, &mut turn.status, now);
-        if is_updated(job) && policy::on_update(job).is_none() {
-            let message = "the spec was changed: UpdateJob".to_owned();
-            turn.outcome
-                .changes
-                .extend(beside::say(job, "ExecuteAction", message, EventType::Normal));
-        }
-        if !is_updated(job) || policy::on_update(job).is_none() {
-            turn.status.observed_generation = job.metadata.generation;
-        }
         let phase = turn.status.state.phase.unwrap_or_default();
         if runs(phase) {
             turn.keep(view, uid, &census, now);
@@ -178,7 +175,22 @@ impl Turn {
         if phase.is_finished() {
             turn.expire(job, now);
         }
+        turn.note_update(job);
         turn
+    }
+
+    /// A change of the spec is noted when what stands beside the pods follows it; who has a policy for it is told in time.
+    fn note_update(&mut self, job: &Job) {
+        let updated = is_updated(job);
+        if !self.furnished || (updated && policy::on_update(job).is_some()) {
+            return;
+        }
+        self.status.observed_generation = job.metadata.generation;
+        if updated {
+            let message = "Start to execute action UpdateJob: JobUpdated".to_owned();
+            let event = beside::say(job, "ExecuteAction", message, EventType::Normal);
+            self.outcome.changes.extend(event);
+        }
     }
 
     /// Whether nothing is left to do but to tell people and to write the status.
@@ -238,7 +250,10 @@ impl Turn {
         match Plugins::of(job) {
             Ok(plugins) => {
                 beside::note(job, &plugins, &mut self.status);
-                if beside::keep(view, &plugins, &mut self.outcome) {
+                let before = self.outcome.changes.len();
+                let free = beside::keep(view, &plugins, &mut self.outcome);
+                self.furnished = self.outcome.changes.len() == before;
+                if free {
                     let group = group::keep(view, uid, &self.status, census);
                     self.outcome.changes.extend(group);
                     self.make_pods(view, &plugins, census, now);
@@ -247,6 +262,7 @@ impl Turn {
             Err(error) => {
                 let event = beside::warn(job, "PluginError", error.to_string());
                 self.outcome.changes.extend(event);
+                self.furnished = false;
             }
         }
         let surplus = census.surplus.iter().filter_map(|pod| pod.delete());

@@ -22,7 +22,10 @@ pub(crate) fn note(job: &Job, plugins: &Plugins, status: &mut JobStatus) {
 /// Makes what is missing and brings in line what differs; false: something is in the way, and pods have to wait.
 pub(crate) fn keep(view: &JobView<'_>, plugins: &Plugins, outcome: &mut Outcome) -> bool {
     let mut free = true;
-    if !plugins.is_empty() {
+    // What is wanted is a function of the spec, and costs O(pods) to write down.
+    let noted = view.job.status.as_ref().and_then(|status| status.observed_generation);
+    let known = noted.is_some() && noted == view.job.metadata.generation && !view.bereft && !view.unconfirmed;
+    if !plugins.is_empty() && !known {
         for wanted in plugins.wanted(view.job, view.entropy) {
             free &= keep_one(view, &wanted, outcome);
         }

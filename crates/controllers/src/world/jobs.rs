@@ -46,6 +46,7 @@ impl World {
             unconfirmed: !self.confirmed.contains(uid),
             commands: self.commands_to(&key.to_string()),
             beside: Some(&self.companions),
+            bereft: self.companions.is_bereft(uid),
             entropy: self.entropy,
             ..JobView::of(job, self.groups.get(&group), &self.priorities)
         })
@@ -79,6 +80,7 @@ impl World {
     pub(super) fn unnote_job(&mut self, key: &ObjectKey, job: &Job) -> Option<Work> {
         let uid = job.metadata.uid.as_deref().unwrap_or_default();
         self.confirmed.remove(uid);
+        self.companions.forget_owner(uid);
         self.lost.remove(uid);
         for claim in named_claims(job) {
             self.jobs_of_claim.remove(&claim, key);

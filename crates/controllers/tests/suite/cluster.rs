@@ -31,6 +31,8 @@ pub(crate) struct Cluster {
     with_jobs: bool,
     /// Nobody is there to see what happens.
     down: bool,
+    /// What is stored is what the controllers asked for: they know it from the answer before the watch tells.
+    answering: bool,
 }
 
 fn new_world() -> World {
@@ -64,6 +66,7 @@ impl Cluster {
             crash_after: None,
             with_jobs: false,
             down: false,
+            answering: false,
         };
         cluster.settle();
         for object in objects {
@@ -149,17 +152,22 @@ impl Cluster {
         if self.down {
             return;
         }
+        if self.answering {
+            self.tell(object, Origin::Answer);
+        }
+        self.tell(object, Origin::Watch);
+    }
+
+    fn tell(&mut self, object: &Value, origin: Origin) {
         let world = &mut self.world;
         let work = match object["kind"].as_str() {
-            Some("Queue") => world.upsert_queue(typed(object), Origin::Watch),
-            Some("Job") => world.upsert_job(typed(object), Origin::Watch),
-            Some("PodGroup") => world.upsert_group(typed(object), Origin::Watch),
-            Some("Pod") => world.upsert_pod(typed(object), Origin::Watch),
-            Some("Command") => world.upsert_command(typed(object), Origin::Watch),
+            Some("Queue") => world.upsert_queue(typed(object), origin),
+            Some("Job") => world.upsert_job(typed(object), origin),
+            Some("PodGroup") => world.upsert_group(typed(object), origin),
+            Some("Pod") => world.upsert_pod(typed(object), origin),
+            Some("Command") => world.upsert_command(typed(object), origin),
             Some("Node") => world.upsert_node(&typed(object)),
-            Some(kind) if KINDS.contains(&kind) => {
-                world.upsert_companion(kind, &typed(&object["metadata"]), Origin::Watch)
-            }
+            Some(kind) if KINDS.contains(&kind) => world.upsert_companion(kind, &typed(&object["metadata"]), origin),
             other => panic!("a {other:?}"),
         };
         self.due.extend(work);
@@ -265,7 +273,10 @@ impl Cluster {
                 self.due.insert(work.clone());
             }
             for change in outcome.changes {
-                if self.execute(&change).is_err() {
+                self.answering = true;
+                let refused = self.execute(&change).is_err();
+                self.answering = false;
+                if refused {
                     self.due.insert(work.clone());
                     break;
                 }

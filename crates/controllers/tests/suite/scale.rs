@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::script::{check, play, task, with};
+use crate::cluster::Cluster;
+use crate::script::{check, job, play, task, with};
 
 const STARTED: &str = "let-in\n run\n = phase Running\n note-group\n";
 
@@ -136,16 +137,27 @@ fn what_plugins_want_is_there_before_the_group_and_stays_over_restarts() {
 }
 
 #[test]
-fn what_an_earlier_job_left_is_waited_for() {
-    let stage = check(&elastic(), "");
+fn what_is_taken_away_is_made_again() {
+    let stage = play(&elastic(), STARTED, None);
     let mut cluster = stage.cluster;
-    let mut left = cluster.get("Service", "n", "train").expect("the service").clone();
-    left["metadata"]["ownerReferences"][0]["uid"] = json!("earlier");
-    cluster.put(left);
-    let group = cluster.names("PodGroup")[0].to_owned();
-    cluster.merge("PodGroup", "n", &group, &json!({"status": {"phase": "Inqueue"}}));
+    cluster.force_remove("ConfigMap", "n", "train-svc");
     cluster.settle();
-    assert_eq!(cluster.names("Pod"), [""; 0]);
+    assert!(cluster.get("ConfigMap", "n", "train-svc").is_some());
+    // Nobody looked when it went.
+    cluster.go_down();
+    cluster.force_remove("Service", "n", "train");
+    cluster.come_up();
+    cluster.settle();
+    assert!(cluster.get("Service", "n", "train").is_some());
+}
+
+#[test]
+fn what_an_earlier_job_left_is_waited_for() {
+    let owner = json!({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "uid": "earlier", "controller": true});
+    let left = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "train", "namespace": "n", "ownerReferences": [owner]}});
+    let mut cluster = Cluster::with_jobs(vec![left, job(elastic())]);
+    cluster.settle();
+    assert_eq!(cluster.names("PodGroup"), [""; 0]);
     assert!(
         cluster
             .events
@@ -154,7 +166,10 @@ fn what_an_earlier_job_left_is_waited_for() {
     );
     cluster.force_remove("Service", "n", "train");
     cluster.settle();
-    assert_eq!(cluster.names("Pod").len(), 3);
+    assert_eq!(
+        (cluster.names("PodGroup").len(), cluster.names("Service").len()),
+        (1, 1)
+    );
 }
 
 #[test]
