@@ -1,5 +1,6 @@
 //! The controllers, each in a small world.
 
+mod chaos;
 mod cluster;
 mod job;
 mod lifecycle;

@@ -57,13 +57,7 @@ pub(crate) fn check(spec: &Value, script: &str) -> Stage {
 
 /// Plays the script once; the controllers die after a write.
 pub(crate) fn play(spec: &Value, script: &str, crash_after: Option<usize>) -> Stage {
-    let mut stage = Stage {
-        cluster: Cluster::with_jobs(vec![job(spec.clone())]),
-        group: None,
-        commands: 0,
-    };
-    stage.cluster.crash_after = crash_after;
-    stage.cluster.settle();
+    let mut stage = Stage::new(spec, crash_after);
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let words: Vec<&str> = line.split_whitespace().collect();
         if let Some((&"=", expected)) = words.split_first() {
@@ -75,15 +69,38 @@ pub(crate) fn play(spec: &Value, script: &str, crash_after: Option<usize>) -> St
                 stage.cluster.log, stage.cluster.events
             );
         } else {
-            stage.act(&words);
-            stage.cluster.settle();
+            stage.line(line);
         }
     }
     stage
 }
 
 impl Stage {
-    fn pod_names(&self, leaving: bool) -> Vec<String> {
+    /// A stage with the Job, looked at for the first time.
+    pub(crate) fn new(spec: &Value, crash_after: Option<usize>) -> Self {
+        let mut stage = Self {
+            cluster: Cluster::with_jobs(vec![job(spec.clone())]),
+            group: None,
+            commands: 0,
+        };
+        stage.cluster.crash_after = crash_after;
+        stage.cluster.settle();
+        stage
+    }
+
+    /// Something happens, and the controllers do what they can.
+    pub(crate) fn line(&mut self, line: &str) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        self.act(&words);
+        self.cluster.settle();
+    }
+
+    /// Whether a pod is there and has not ended.
+    pub(crate) fn lives(&self, name: &str) -> bool {
+        !matches!(self.pod(name)["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
+    }
+
+    pub(crate) fn pod_names(&self, leaving: bool) -> Vec<String> {
         let names = self.cluster.names("Pod");
         let is_leaving = |name: &&&str| self.pod(name)["metadata"]["deletionTimestamp"].is_null() != leaving;
         let names = names
@@ -206,9 +223,11 @@ impl Stage {
 
     /// The pods of these names, or all that are not leaving and have not ended.
     fn each(&mut self, pods: &[&str], act: impl Fn(&str, &mut Self)) {
-        let lives = |name: &String| !matches!(self.pod(name)["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
         let names: Vec<String> = if pods.is_empty() {
-            self.pod_names(false).into_iter().filter(lives).collect()
+            self.pod_names(false)
+                .into_iter()
+                .filter(|name| self.lives(name))
+                .collect()
         } else {
             pods.iter().map(|name| (*name).to_owned()).collect()
         };
