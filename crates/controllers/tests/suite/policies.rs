@@ -363,6 +363,11 @@ fn commands_are_carried_out_once() {
         "command RestartJob\n = phase Restarting\n = retry 1\n reap\n let-in\n run\n = phase Running\n = retry 1",
     );
     life(&plain, "command CompleteJob\n reap\n = phase Completed");
+    // Both at once: what ran before is still stopped, for its events would count for nothing.
+    life(
+        &plain,
+        "down\n command AbortJob\n command ResumeJob\n up\n = phase Restarting\n = leaving w-0 w-1 w-2\n reap\n run\n = phase Running",
+    );
     life(&plain, "command RestartPod\n = phase Running\n = commands 0");
     life(
         &plain,
