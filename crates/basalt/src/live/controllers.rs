@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use basalt_api::slim::{Node, Pod};
 use basalt_api::{Command, Job, PodGroup, Queue};
-use basalt_controllers::Change;
 use basalt_controllers::agenda::Agenda;
 use basalt_controllers::cache::Origin;
 use basalt_controllers::companion::KINDS;
 use basalt_controllers::world::{Work, World};
+use basalt_controllers::{Change, EventType, Target};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job as BatchJob;
@@ -292,6 +292,7 @@ impl Controllers {
             Some(ExecuteError::Outdated { target, .. }) => tracing::debug!(?target, "the view was old; deciding again"),
             Some(error) => {
                 self.numbers.failed.inc();
+                tell(&self.events, self.complaint(&work, error).into_iter().collect());
                 tracing::warn!(
                     error = error as &dyn std::error::Error,
                     "a change failed; deciding again"
@@ -300,6 +301,31 @@ impl Controllers {
             None => {}
         }
         self.agenda.done(work, failure.is_some(), Timestamp::now());
+    }
+
+    /// What people see at a Job whose objects the server refuses: a quota that is used up, say.
+    fn complaint(&self, work: &Work, error: &ExecuteError) -> Option<Change> {
+        let (Work::Job(key), ExecuteError::Refused { target, source }) = (work, error) else {
+            return None;
+        };
+        let kube::Error::Api(status) = &**source else {
+            return None; // nobody can be told while the server does not answer
+        };
+        let reason = match target.kind.as_str() {
+            "Pod" => "FailedCreate",
+            "PodGroup" => "PodGroupError",
+            "PersistentVolumeClaim" => "PVCError",
+            "Job" => "JobStatusError",
+            _ => "PluginError",
+        };
+        let job = self.world.job_view(key)?.job;
+        Some(Change::Event {
+            regarding: Target::new(&Job::api_version(&()), &Job::kind(&()), &key.namespace, &key.name),
+            uid: job.metadata.uid.clone()?,
+            reason: reason.to_owned(),
+            message: format!("{} {} was refused: {}", target.kind, target.name, status.message),
+            event_type: EventType::Warning,
+        })
     }
 
     fn learn(&mut self, written: &Written) -> Vec<Work> {
