@@ -1,11 +1,13 @@
-//! The three documents on queues, sentence by sentence: each promise is a step with real `kubectl` and real `vcctl`.
+//! The documents on queues and on scaling jobs, sentence by sentence: each promise is a step with real `kubectl` and real `vcctl`.
 //!
-//! The promises are in `promises.rs`; the steps that prove them are in `states.rs`, `sharing.rs` and `tree.rs`. A step needs
+//! The promises are in `promises.rs`; the steps that prove them are in `states.rs`, `sharing.rs`, `tree.rs` and
+//! `scaling.rs`. A step needs
 //! nothing but a kubeconfig, `kubectl` and `vcctl`: see [`cluster::Cluster::with`] for running them on another cluster.
 
 mod cluster;
 mod manifests;
 mod promises;
+mod scaling;
 mod sharing;
 mod states;
 mod tree;
@@ -53,7 +55,7 @@ fn tell(story: &Story) {
 
 #[test]
 fn every_promise_has_a_step() {
-    let stories = [states::STORIES, sharing::STORIES, tree::STORIES].concat();
+    let stories = [states::STORIES, sharing::STORIES, tree::STORIES, scaling::STORIES].concat();
     let shown = stories
         .into_iter()
         .flat_map(|story| story.steps)
@@ -103,4 +105,9 @@ fn seed_3_victims() {
 #[test]
 fn seed_3_flat() {
     tell(&tree::FLAT);
+}
+
+#[test]
+fn seed_4_scaling() {
+    tell(&scaling::SCALING);
 }

@@ -1,4 +1,4 @@
-//! What the three documents on queues promise, as data: where it is said, and what it says in our words.
+//! What the documents on queues and on scaling promise, as data: where it is said, and what it says in our words.
 //!
 //! An id is `seed:lines`, with a word behind it where the same lines promise several things. Lines of seed 0 are those that
 //! the document itself prints. How seeds are read where they leave something open is settled by the design, §2 and §3.
@@ -185,7 +185,42 @@ const TREE: &[Promise] = &[
     promise("3:140/resume", "starting a parent again starts its children again"),
 ];
 
+/// Scaling jobs up and down.
+const SCALING: &[Promise] = &[
+    promise("4:7-11", "a job can be scaled while it runs"),
+    promise(
+        "4:21",
+        "for a new job the plugins make its Service and its map of hosts",
+    ),
+    promise("4:23", "a new job gets its claims"),
+    promise("4:25", "a new job gets its PodGroup"),
+    promise("4:27", "new pods get their environment and the mounted hosts"),
+    promise("4:29", "a new job gets as many pods as it has replicas"),
+    promise("4:35-36", "scaling brings in line all that the job owns"),
+    promise("4:40", "the svc plugin brings the map of hosts in line"),
+    promise("4:42", "scaling up makes pods"),
+    promise("4:44", "scaling down deletes pods"),
+    promise("4:46-47", "what a job got at its start is not made again"),
+    promise("4:49", "a changed job is an event of its own, JobUpdated"),
+    promise("4:50", "its action is UpdateJob"),
+    promise("4:53", "pods that were there learn the hosts of all"),
+    promise("4:54-55", "the plugins are called for an update"),
+    promise("4:59", "the hosts under /etc/volcano are up to date"),
+    promise("4:61", "the environment of pods that were there stays as it is"),
+    promise("4:83", "an update begins with the plugins"),
+    promise("4:85", "then come claims, where some are missing"),
+    promise("4:87", "then the PodGroup is brought in line"),
+    promise("4:89", "the new pods get environment and mounts as the first ones did"),
+    promise("4:91", "in the end there are as many pods as replicas"),
+    promise("4:94", "scaling down takes the highest index first"),
+    promise("4:100/replicas", "replicas may change"),
+    promise("4:100/min", "minAvailable may change"),
+    promise("4:100/rest", "nothing else may"),
+    promise("4:101", "fewer replicas than minAvailable are refused"),
+    promise("4:103", "minAvailable must be above zero"),
+];
+
 /// All promises.
 pub(super) fn all() -> impl Iterator<Item = Promise> {
-    [STATES, SHARING, TREE].into_iter().flatten().copied()
+    [STATES, SHARING, TREE, SCALING].into_iter().flatten().copied()
 }

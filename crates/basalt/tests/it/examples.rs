@@ -1,0 +1,110 @@
+//! Every manifest of `examples/jobs` ends in the phase that it names, on fake nodes.
+//!
+//! `# Ends: PHASE` says in which (`gone`: cleaned away), and `# Then: COMMAND` what a person does once the job runs.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::server::{Server, eventually, kubectl_present};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a manifest says of itself.
+struct Example {
+    file: PathBuf,
+    name: String,
+    ends: String,
+    then: Vec<String>,
+}
+
+impl Example {
+    fn read(file: PathBuf) -> Self {
+        let text = std::fs::read_to_string(&file).expect("a manifest");
+        let all = |mark: &str| {
+            let lines = text.lines().filter_map(|line| line.strip_prefix(mark));
+            lines.map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+        };
+        let ends = all("# Ends:");
+        let name = file.file_stem().expect("a name").to_string_lossy().into_owned();
+        assert_eq!(ends.len(), 1, "{name} names one end");
+        assert!(
+            text.contains(&format!("\n  name: {name}\n")),
+            "{name}: the job has the name of its file"
+        );
+        Self {
+            then: all("# Then:"),
+            ends: ends.concat(),
+            name,
+            file,
+        }
+    }
+
+    fn all() -> Vec<Self> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/jobs");
+        let entries = std::fs::read_dir(folder).expect("examples/jobs");
+        let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+        files.sort();
+        files.into_iter().map(Self::read).collect()
+    }
+
+    fn phase(&self, server: &Server) -> String {
+        let path = "-o=jsonpath={.status.state.phase}";
+        server.kubectl(&["get", "vcjob", &self.name, "--ignore-not-found", path])
+    }
+
+    /// Does what a person does once the job runs.
+    fn act(&self, server: &Server) {
+        if self.then.is_empty() {
+            return;
+        }
+        eventually(&format!("{} runs", self.name), PATIENCE, || {
+            (self.phase(server) == "Running").then_some(())
+        });
+        for line in &self.then {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words.split_first() {
+                Some((&"kubectl", rest)) => server.kubectl(rest),
+                Some((&"vcctl", rest)) => server.vcctl(rest),
+                _ => panic!("{}: neither kubectl nor vcctl: {line}", self.name),
+            };
+        }
+    }
+
+    fn has_ended(&self, server: &Server) -> bool {
+        let phase = self.phase(server);
+        let ends = ["Completed", "Failed", "Terminated", "Aborted"];
+        assert!(
+            phase == self.ends || phase == "Aborted" || !ends.contains(&phase.as_str()) || self.ends == "gone",
+            "{} ended in {phase}, not {}",
+            self.name,
+            self.ends
+        );
+        let wanted = if self.ends == "gone" { "" } else { &self.ends };
+        phase == wanted
+    }
+}
+
+#[test]
+fn every_example_of_a_job_ends_as_it_says() {
+    if !kubectl_present() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::start(folder.path(), &["--nodes", "20", "--node-cpu", "16"]);
+    let examples = Example::all();
+    assert!(examples.len() >= 30, "there are only {} examples", examples.len());
+    for example in &examples {
+        server.kubectl(&["apply", "-f", &example.file.to_string_lossy()]);
+        server.audit(false);
+    }
+    for example in &examples {
+        example.act(&server);
+    }
+    for example in &examples {
+        eventually(&format!("{} ends as {}", example.name, example.ends), PATIENCE, || {
+            example.has_ended(&server).then_some(())
+        });
+        println!("{}: {}", example.name, example.ends);
+    }
+    server.audit(true);
+}

@@ -1,0 +1,146 @@
+//! Jobs that are scaled at random while nodes come and go end up with exactly the pods that they ask for.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use serde_json::Value;
+
+use crate::helpers::{apply, job_in};
+use crate::server::{Server, eventually, kubectl_present};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const JOBS: usize = 20;
+const SCALINGS: u32 = 100;
+const NODES: u32 = 10;
+
+/// What a job was told last.
+#[derive(Clone, Copy)]
+struct Wish {
+    replicas: u32,
+    min: u32,
+}
+
+fn list(server: &Server, kind: &str) -> Vec<Value> {
+    let text = server.kubectl(&["get", kind, "-o", "json"]);
+    let mut list: Value = serde_json::from_str(&text).expect("JSON");
+    match list["items"].take() {
+        Value::Array(items) => items,
+        other => panic!("{kind}: {other}"),
+    }
+}
+
+fn text<'a>(object: &'a Value, path: &str) -> &'a str {
+    object.pointer(path).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn scale(server: &Server, job: usize, wish: Wish) {
+    let patch = format!(
+        r#"[{{"op":"replace","path":"/spec/minAvailable","value":{}}},{{"op":"replace","path":"/spec/tasks/0/replicas","value":{}}}]"#,
+        wish.min, wish.replicas
+    );
+    server.kubectl(&["patch", "vcjob", &format!("j{job}"), "--type=json", "-p", &patch]);
+}
+
+/// A node goes with all that runs on it, and another one comes.
+fn exchange_node(server: &Server, old: &str, new: &str) {
+    let node = server.kubectl(&["get", "node", old, "-o", "json"]);
+    let mut node: Value = serde_json::from_str(&node).expect("JSON");
+    node["metadata"] = serde_json::json!({"name": new, "labels": node["metadata"]["labels"]});
+    node["metadata"]["labels"]["kubernetes.io/hostname"] = new.into();
+    if let Some(object) = node.as_object_mut() {
+        object.remove("status");
+    }
+    server.kubectl(&["delete", "node", old]);
+    apply(server, &node.to_string());
+}
+
+/// What is still wrong, in words; nothing if all is right.
+fn wrong(server: &Server, wishes: &[Wish]) -> Option<String> {
+    let mut running: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for pod in list(server, "pods") {
+        let job = text(&pod, "/metadata/labels/volcano.sh~1job-name").to_owned();
+        let name = text(&pod, "/metadata/name").to_owned();
+        if text(&pod, "/status/phase") != "Running" || !pod["metadata"]["deletionTimestamp"].is_null() {
+            return Some(format!("{name} does not run"));
+        }
+        running.entry(job).or_default().push(name);
+    }
+    let groups = list(server, "podgroups");
+    let maps = list(server, "configmaps");
+    for (number, wish) in wishes.iter().enumerate() {
+        let job = format!("j{number}");
+        let mut wanted: Vec<String> = (0..wish.replicas).map(|index| format!("{job}-w-{index}")).collect();
+        let hosts: Vec<String> = wanted.iter().map(|pod| format!("{pod}.{job}")).collect();
+        wanted.sort();
+        let mut found = running.remove(&job).unwrap_or_default();
+        found.sort();
+        if found != wanted {
+            return Some(format!("{job} has {found:?}, wants {wanted:?}"));
+        }
+        let group = groups
+            .iter()
+            .find(|group| text(group, "/metadata/ownerReferences/0/name") == job)?;
+        if group["spec"]["minMember"] != wish.min {
+            return Some(format!("{job}: minMember is {}, not {}", group["spec"]["minMember"], wish.min));
+        }
+        let map = maps.iter().find(|map| text(map, "/metadata/name") == format!("{job}-svc"));
+        let listed: Vec<&str> = map.map(|map| text(map, "/data/w.host").lines().collect())?;
+        if listed != hosts {
+            return Some(format!("{job}: the hosts are {listed:?}, not {hosts:?}"));
+        }
+    }
+    (!running.is_empty()).then(|| format!("pods of nobody: {running:?}"))
+}
+
+#[test]
+fn a_hundred_random_scalings_while_nodes_come_and_go() {
+    if !kubectl_present() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let nodes = NODES.to_string();
+    let server = Server::start(folder.path(), &["--nodes", &nodes, "--node-cpu", "32"]);
+    let mut wishes = vec![Wish { replicas: 2, min: 1 }; JOBS];
+    for (number, wish) in wishes.iter().enumerate() {
+        let manifest = job_in("default", &format!("j{number}"), (wish.replicas, wish.min), "1", "");
+        apply(&server, &manifest.replace("  tasks:", "  plugins: {svc: []}\n  tasks:"));
+    }
+    let mut dice = StdRng::seed_from_u64(4);
+    let mut names: Vec<String> = list(&server, "nodes")
+        .iter()
+        .map(|node| text(node, "/metadata/name").to_owned())
+        .collect();
+    for turn in 0..SCALINGS {
+        let job = dice.random_range(0..JOBS);
+        let replicas = dice.random_range(1..=10);
+        let wish = Wish {
+            replicas,
+            min: dice.random_range(1..=replicas),
+        };
+        scale(&server, job, wish);
+        wishes[job] = wish;
+        if turn % 5 == 0 {
+            let place = dice.random_range(0..names.len());
+            let new = format!("fresh-{turn}");
+            exchange_node(&server, &names[place], &new);
+            names[place] = new;
+        }
+    }
+    let mut last = None;
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < PATIENCE {
+        last = wrong(&server, &wishes);
+        if last.is_none() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert_eq!(last, None, "after {} s", PATIENCE.as_secs());
+    eventually("every job runs", PATIENCE, || {
+        let jobs = list(&server, "vcjob");
+        let runs = |job: &Value| text(job, "/status/state/phase") == "Running";
+        jobs.iter().all(runs).then_some(())
+    });
+    server.audit(true);
+}
