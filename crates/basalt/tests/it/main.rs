@@ -1,6 +1,7 @@
 //! The integration suite: real binaries, real processes, real `kubectl`.
 
 mod crash;
+mod examples;
 mod gang;
 mod helpers;
 mod job_cli;
@@ -8,6 +9,7 @@ mod kubectl;
 mod plan;
 mod queues;
 mod reclaim;
+mod scaling;
 mod scheduler;
 mod seeds;
 mod server;

@@ -82,9 +82,14 @@ fn wrong(server: &Server, wishes: &[Wish]) -> Option<String> {
             .iter()
             .find(|group| text(group, "/metadata/ownerReferences/0/name") == job)?;
         if group["spec"]["minMember"] != wish.min {
-            return Some(format!("{job}: minMember is {}, not {}", group["spec"]["minMember"], wish.min));
+            return Some(format!(
+                "{job}: minMember is {}, not {}",
+                group["spec"]["minMember"], wish.min
+            ));
         }
-        let map = maps.iter().find(|map| text(map, "/metadata/name") == format!("{job}-svc"));
+        let map = maps
+            .iter()
+            .find(|map| text(map, "/metadata/name") == format!("{job}-svc"));
         let listed: Vec<&str> = map.map(|map| text(map, "/data/w.host").lines().collect())?;
         if listed != hosts {
             return Some(format!("{job}: the hosts are {listed:?}, not {hosts:?}"));

@@ -115,6 +115,18 @@ impl Server {
         assert!(!stderr.contains("Warning"), "kubectl {arguments:?} warned: {stderr}");
         stdout
     }
+
+    /// Runs vcctl, which must succeed; returns what it printed.
+    pub(crate) fn vcctl(&self, arguments: &[&str]) -> String {
+        let output = Command::new(env!("CARGO_BIN_EXE_vcctl"))
+            .env("KUBECONFIG", self.kubeconfig())
+            .args(arguments)
+            .output()
+            .expect("vcctl runs");
+        assert!(output.status.success(), "vcctl {arguments:?} failed: {output:?}");
+        self.audit(false);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
 }
 
 impl Drop for Server {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use basalt_api::duration::Duration;
 use basalt_api::names;
-use basalt_api::podgroup::{NetworkTopology, PodGroup, PodGroupSpec, TopologyMode};
+use basalt_api::podgroup::{NetworkTopology, PodGroup, PodGroupSpec, SubGroupPolicy, TopologyMode};
 use basalt_api::quantity::{Format, Quantity, ResourceList};
 use basalt_api::queue::{DequeueStrategy, Queue};
 use basalt_api::slim;
@@ -322,6 +322,17 @@ fn sla(metadata: &ObjectMeta) -> Option<i64> {
     (wait > 0).then_some(wait)
 }
 
+/// Whether the minimum of a task already makes a sub-group policy true: pods are placed in the order of their indices, so
+/// that the first of them fill whole partitions. Sub-groups that must be close to each other are another matter.
+fn is_covered(spec: &PodGroupSpec, policy: &SubGroupPolicy) -> bool {
+    let close = policy.network_topology.as_ref();
+    let near = close.is_some_and(|topology| topology.mode == TopologyMode::Hard);
+    let size = i64::from(policy.sub_group_size.unwrap_or(1));
+    let needed = size.saturating_mul(i64::from(policy.min_sub_groups.unwrap_or(0)));
+    let minimum = spec.min_task_member.get(&policy.name).copied().map_or(0, i64::from);
+    !near && needed <= minimum
+}
+
 impl From<&PodGroup> for PodGroupFacts {
     fn from(group: &PodGroup) -> Self {
         let spec = &group.spec;
@@ -331,7 +342,7 @@ impl From<&PodGroup> for PodGroupFacts {
         if spec.network_topology.as_ref().is_some_and(hard) {
             unsupported.push(Arc::from("networkTopology"));
         }
-        if !spec.sub_group_policy.is_empty() {
+        if !spec.sub_group_policy.iter().all(|policy| is_covered(spec, policy)) {
             unsupported.push(Arc::from("subGroupPolicy"));
         }
         let queue = if spec.queue.is_empty() {

@@ -159,6 +159,30 @@ fn a_node_a_group_and_a_queue() {
 }
 
 #[test]
+fn partitions_that_the_minimum_fills_are_served() {
+    let policy = |size: i32, groups: i32, mode: Option<&str>| {
+        let mut policy = json!({ "name": "w", "subGroupSize": size, "minSubGroups": groups });
+        if let Some(mode) = mode {
+            policy["networkTopology"] = json!({ "mode": mode });
+        }
+        policy
+    };
+    let cases = [
+        (policy(2, 2, None), true),
+        (policy(2, 1, Some("soft")), true),
+        (policy(2, 3, None), false),
+        (policy(2, 2, Some("hard")), false),
+        (json!({ "name": "other", "subGroupSize": 1, "minSubGroups": 1 }), false),
+    ];
+    for (policy, served) in cases {
+        let spec = json!({ "minMember": 4, "minTaskMember": { "w": 4 }, "subGroupPolicy": [policy] });
+        let group = json!({ "metadata": { "name": "g", "namespace": "ns" }, "spec": spec });
+        let seen = facts::<PodGroup, PodGroupFacts>(group);
+        assert_eq!(seen["unsupported"].is_null(), served, "{policy}: {seen}");
+    }
+}
+
+#[test]
 fn ties_of_a_pod() {
     let term = |more: Value| {
         let mut term = json!({ "topologyKey": "zone", "labelSelector": { "matchLabels": { "app": "x" } } });
