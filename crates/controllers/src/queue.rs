@@ -154,6 +154,26 @@ fn write_status(view: &QueueView<'_>, now: Timestamp) -> Vec<Change> {
     changes
 }
 
+/// Tells people that a reservation is not what it was.
+pub(crate) fn tell_of_lost_guarantee(queue: &Queue) -> Outcome {
+    let event = object::target(queue)
+        .zip(object::uid(queue))
+        .map(|(regarding, uid)| Change::Event {
+            regarding,
+            uid: uid.to_owned(),
+            reason: "GuaranteeReduced".to_owned(),
+            message:
+                "spec.guarantee has lost its policy or its percentage; a client that does not know these fields drops \
+                      them with a full update: patch them in again if they are still wanted"
+                    .to_owned(),
+            event_type: EventType::Warning,
+        });
+    Outcome {
+        changes: event.into_iter().collect(),
+        ..Outcome::default()
+    }
+}
+
 fn news_of_state(view: &QueueView<'_>, state: QueueState) -> (String, String, EventType) {
     let (reason, message) = match (state, view.closed_by) {
         (QueueState::Closing, Some(by)) => (

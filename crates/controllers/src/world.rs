@@ -57,6 +57,8 @@ pub enum Work {
     Queue(String),
     /// The Commands to a queue.
     Commands(String),
+    /// A queue whose guarantee has lost what a client may not have known: policy or percentage.
+    LostGuarantee(String),
 }
 
 /// The objects that the controllers watch.
@@ -132,6 +134,7 @@ impl World {
             Work::Pod(key) => self.pod_view(key).map(|view| podgroup::reconcile(&view)),
             Work::Owner(key) => Some(self.look_at_owner(key)),
             Work::Queue(name) => self.queue_view(name).map(|view| queue::reconcile(&view, now)),
+            Work::LostGuarantee(name) => self.queue(name).map(queue::tell_of_lost_guarantee),
             Work::Commands(name) => Some(commands::reconcile(&self.commands_view(name), now)),
         };
         outcome.unwrap_or_default()

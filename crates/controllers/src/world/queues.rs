@@ -14,17 +14,28 @@ use crate::queue::{QueueView, Remains};
 /// Jobs and PodGroups that one look at a queue's end takes along at most; their going brings the next look.
 const REMAINS_MAX: usize = 1_000;
 
+/// A full update by a client that does not know these two fields drops them.
+fn loses_guarantee(known: &Queue, queue: &Queue) -> bool {
+    let (before, after) = (&known.spec.guarantee, &queue.spec.guarantee);
+    known.metadata.uid == queue.metadata.uid
+        && ((before.policy.is_some() && after.policy.is_none())
+            || (before.percentage.is_some() && after.percentage.is_none()))
+}
+
 impl World {
     /// Takes in a queue; returns what has to be looked at.
     pub fn upsert_queue(&mut self, queue: Queue, origin: Origin) -> Vec<Work> {
         let name = queue.name_any();
         let key = ObjectKey::of_cluster(&name);
         let was_ending = self.queues.is_ending(&key);
+        let lost = self.queue(&name).is_some_and(|known| loses_guarantee(known, &queue));
         // A report of the watch that is older than an answer may still be the first of the watch to show the deletion.
         if !self.queues.upsert(queue, origin) && self.queues.is_ending(&key) == was_ending {
             return Vec::new();
         }
-        self.place(&name)
+        let mut work = self.place(&name);
+        work.extend(lost.then_some(Work::LostGuarantee(name)));
+        work
     }
 
     /// A queue is gone.

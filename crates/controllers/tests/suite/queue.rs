@@ -330,3 +330,26 @@ fn the_finalizer_is_back_filled_beside_those_of_others() {
         "root and default cannot be deleted"
     );
 }
+
+#[test]
+fn a_guarantee_that_loses_what_only_we_know_is_told_of() {
+    let guarantee = json!({"guarantee": {"policy": "Guaranteed", "resource": {"cpu": "1"}}});
+    let mut cluster = Cluster::new(vec![with_spec(queue("q", "root"), &guarantee)]);
+    let told = |cluster: &Cluster| {
+        cluster
+            .events
+            .iter()
+            .filter(|event| event.contains("GuaranteeReduced"))
+            .count()
+    };
+    let edit = |cluster: &mut Cluster, spec: Value| {
+        cluster.merge("Queue", "", "q", &json!({ "spec": spec }));
+        cluster.settle();
+    };
+    edit(&mut cluster, json!({"weight": 7}));
+    assert_eq!(told(&cluster), 0, "another field changes nothing");
+    edit(&mut cluster, json!({"guarantee": {"policy": null}}));
+    assert_eq!(told(&cluster), 1);
+    edit(&mut cluster, json!({"weight": 8}));
+    assert_eq!(told(&cluster), 1, "once is enough");
+}
