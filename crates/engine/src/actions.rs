@@ -62,6 +62,8 @@ pub(crate) struct Cycle<'a> {
     pub jobs: Vec<JobId>,
     /// Reasons that were worked out in this cycle.
     pub alike: FxHashMap<Alike, Arc<[Reason]>>,
+    /// Jobs that are really tried, however little hope there is: for the numbers.
+    pub recounted: FxHashSet<JobId>,
 }
 
 /// What was decided for a job: all of it or nothing.
@@ -87,6 +89,8 @@ pub(crate) struct Attempt {
     pub refusal: Option<Refusal>,
     /// That was when it asked to be let in.
     pub at_the_door: bool,
+    /// It was not really tried: there could be no room for it.
+    pub guessed: bool,
 }
 
 /// Jobs by queue, each queue's in a heap, and the queues that have any in a heap of their own. Of jobs that wait alike

@@ -13,7 +13,7 @@ use crate::explain::Shortages;
 use crate::facts::Event;
 use crate::ledger::Status;
 use crate::model::{ClassId, Id, QueueId, TaskId};
-use crate::plan::{Plan, QueueState, Waiting};
+use crate::plan::{Plan, QueueState, Transaction, Waiting};
 use crate::plugin::{Blocker, Hooks};
 use crate::resources::{Amounts, DimId};
 use crate::session::{Promise, State};
@@ -27,6 +27,12 @@ pub struct Options {
     pub assume_ms: i64,
     /// How long room that was cleared for a pod is kept for it.
     pub hold_ms: i64,
+    /// How soon after a change the numbers in reasons are worked out again for all that wait, part by part.
+    pub recount_ms: i64,
+    /// How many groups of those that wait alike are told new numbers in one cycle.
+    pub tells: usize,
+    /// For how many pods numbers are worked out again in one cycle (but at least for one group).
+    pub recounts: usize,
 }
 
 impl Default for Options {
@@ -35,6 +41,9 @@ impl Default for Options {
             scheduler_names: vec![basalt_api::names::SCHEDULER_NAME.to_owned(), "basalt".to_owned()],
             assume_ms: 30_000,
             hold_ms: 60_000,
+            recount_ms: 50,
+            tells: 1_000,
+            recounts: 2_000,
         }
     }
 }
@@ -90,6 +99,8 @@ pub struct Engine {
     now_ms: i64,
     /// When plugins answer otherwise by time alone.
     due_ms: Option<i64>,
+    /// When numbers in reasons are worked out again.
+    recount_due_ms: Option<i64>,
 }
 
 /// How long a group waits after a failed bind, at first …
@@ -114,6 +125,7 @@ impl Engine {
             statistics: Statistics::default(),
             now_ms: 0,
             due_ms: None,
+            recount_due_ms: None,
         }
     }
 
@@ -227,7 +239,8 @@ impl Engine {
             .spared
             .iter()
             .map(|promise| promise.since_ms.saturating_add(SPARE_MS));
-        held.chain(retries).chain(spared).chain(self.due_ms).min()
+        let due = self.due_ms.into_iter().chain(self.recount_due_ms);
+        held.chain(retries).chain(spared).chain(due).min()
     }
 
     /// Numbers about the engine.
@@ -262,7 +275,8 @@ impl Engine {
         self.now_ms = now_ms;
         self.state.now_ms = now_ms;
         self.expire(now_ms);
-        if !self.state.changed {
+        let recount = self.recount_due_ms.take_if(|due| *due <= now_ms).is_some();
+        if !self.state.changed && !recount {
             return Plan {
                 transactions: Vec::new(),
                 waiting: self.waiting.clone(),
@@ -270,7 +284,7 @@ impl Engine {
             };
         }
         self.statistics.busy_cycles += 1;
-        self.state.changed = false;
+        self.state.moves += u64::from(std::mem::take(&mut self.state.changed));
         self.state.order_nodes(seed);
         let freed: FxHashSet<ClassId> = std::mem::take(&mut self.state.freed_classes).into_iter().collect();
         self.candidates.forget(&freed);
@@ -281,7 +295,9 @@ impl Engine {
             self.state.eased += 1;
         }
         self.state.open();
-        let jobs = self.state.hopefuls();
+        let mut jobs = self.state.hopefuls();
+        let recounts = if recount { self.options.recounts } else { 0 };
+        let recounted = self.state.outdated(&mut jobs, recounts);
         let mut cycle = Cycle {
             state: &mut self.state,
             hooks: &self.hooks,
@@ -297,11 +313,18 @@ impl Engine {
             shortages: &mut self.shortages,
             jobs,
             alike: FxHashMap::default(),
+            recounted,
         };
         stage("open");
         cycle.run(stage);
         let transactions = cycle.close(now_ms);
-        let news = cycle.settle();
+        let news = cycle.settle(self.options.tells);
+        // What was decided changes the numbers of those that came before it.
+        self.state.moves += u64::from(transactions.iter().any(Transaction::moves));
+        if self.state.is_behind() {
+            let due = now_ms.saturating_add(self.options.recount_ms);
+            self.recount_due_ms.get_or_insert(due);
+        }
         merge(&mut self.waiting, news);
         self.state.settle();
         self.due_ms = self.hooks.wakes_at(&self.state);

@@ -201,6 +201,8 @@ pub struct Job {
     pub unsettled: bool,
     /// One more than the state's `eased` when nothing more could be done for it; 0: look at it in any case.
     pub failed_at: u64,
+    /// The state's `moves` when the reasons for which it waits were worked out; 0: they are to be.
+    pub counted_at: u64,
     /// The jobs among which it waits and which are like it; none: it is looked at for itself.
     pub crowd: CrowdId,
     /// The time of making by which it stands in line there.
@@ -240,6 +242,7 @@ impl Default for Job {
             retry_at_ms: i64::MIN,
             unsettled: false,
             failed_at: 0,
+            counted_at: 0,
             crowd: CrowdId::NONE,
             stood_since_ms: 0,
             sla_ms: None,

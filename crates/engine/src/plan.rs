@@ -48,6 +48,13 @@ pub struct Transaction {
     pub tally: Option<Tally>,
 }
 
+impl Transaction {
+    /// Whether it changes what others can have: a claim that is renewed in every cycle does not.
+    pub(crate) fn moves(&self) -> bool {
+        !self.binds.is_empty() || !self.evictions.is_empty() || self.phase.is_some()
+    }
+}
+
 /// A pod and its node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bind {

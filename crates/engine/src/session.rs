@@ -42,6 +42,12 @@ pub struct State {
     pub(crate) hunts: bool,
     /// Grows with every change that may help a job for which nothing could be done before.
     pub(crate) eased: u64,
+    /// As it was when the cycle began: what eases during a cycle may help those that were looked at before it.
+    pub(crate) eased_before: u64,
+    /// Grows with everything that happens, so that numbers in reasons may differ from it on.
+    pub(crate) moves: u64,
+    /// Whose numbers were worked out again last.
+    pub(crate) recounted: Option<JobId>,
     /// Classes whose slot was given back: what is cached for them is void.
     pub(crate) freed_classes: Vec<ClassId>,
     /// Pods that wait for the API to confirm the node that we gave them.
@@ -245,6 +251,7 @@ impl State {
     /// The jobs that a cycle has to look at: those that changed, and those for which something may have changed; of a
     /// crowd the first. Drops those that wait for nothing any more.
     pub(crate) fn hopefuls(&mut self) -> Vec<JobId> {
+        self.eased_before = self.eased;
         let mut jobs = self.hopeful_crowds();
         let State {
             model,

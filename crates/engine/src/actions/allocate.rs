@@ -95,10 +95,13 @@ impl Cycle<'_> {
     }
 
     /// A cheap look before the attempt: in this cycle a class was found short, and the job needs more pods of that
-    /// class than there is room for. (The first job that runs into a shortage makes the attempt, so that reasons have
-    /// the numbers of a real one.)
+    /// class than there is room for. How many find a place is only guessed then, if any do; a cycle soon after makes the
+    /// attempt, for the numbers (`State::outdated`).
     fn is_hopeless(&mut self, job: JobId) -> bool {
-        if self.shortages.is_empty() || self.state.ledger.counts(job).of(Status::Pipelined) > 0 {
+        if self.shortages.is_empty()
+            || self.recounted.contains(&job)
+            || self.state.ledger.counts(job).of(Status::Pipelined) > 0
+        {
             return false;
         }
         let Some(census) = self.census(job) else {
@@ -109,6 +112,7 @@ impl Cycle<'_> {
         let fillers = self.state.ledger.counts(job).pending_best_effort;
         let lacks = self.hooks.job_lacks(self.state, job).saturating_sub(fillers).max(1);
         let queue = self.state.model.jobs[job].queue;
+        let kinds = census.len();
         for (class, count) in census {
             let needed = u64::from(lacks).saturating_sub(all - count);
             let want = Want::plain(self.hooks.shape_in(self.state, class, queue));
@@ -117,6 +121,16 @@ impl Cycle<'_> {
             }
             let slots = self.candidates.slots(self.state, self.hooks, want.shape);
             if slots < needed {
+                let one = self.state.model.jobs[job].tasks.iter().copied();
+                let mut one = one.filter(|&task| self.is_free(task, false));
+                let refused = one
+                    .next()
+                    .is_none_or(|task| self.hooks.queue_refuses(self.state, queue, task).is_some());
+                let exact = kinds == 1 && slots == 0 && fillers == 0;
+                if exact && refused {
+                    // Its queue comes first.
+                    return false;
+                }
                 let placed = self.state.ledger.counts(job).ready().saturating_add(slots as u32);
                 let failed = std::iter::once(want).collect();
                 self.attempts.insert(
@@ -124,6 +138,7 @@ impl Cycle<'_> {
                     Attempt {
                         placed,
                         failed,
+                        guessed: !exact,
                         ..Attempt::default()
                     },
                 );

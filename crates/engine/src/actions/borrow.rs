@@ -31,13 +31,13 @@ impl Cycle<'_> {
         if !self.hooks.lends() {
             return;
         }
-        let mut line =
-            self.line(|job| self.is_over_due(job) && self.is_active(job) && !self.beneficiaries.contains(&job));
-        if line.jobs.is_empty() {
+        let wants = |job| self.is_over_due(job) && self.is_active(job) && !self.beneficiaries.contains(&job);
+        if !self.jobs.iter().any(|&job| wants(job)) {
             return;
         }
         let mut spare = self.spare_room();
-        if !self.could_lend(&line, &spare) {
+        let mut line = self.line(|job| wants(job) && self.could_lend(job, &spare));
+        if line.jobs.is_empty() {
             return;
         }
         self.keep_minimums(&mut spare);
@@ -143,20 +143,16 @@ impl Cycle<'_> {
         spare
     }
 
-    /// A cheap look beforehand: on a full cluster there is nothing to lend.
-    fn could_lend(&self, line: &super::Line, spare: &Spare) -> bool {
+    /// A cheap look beforehand: on a full cluster there is nothing to lend. (Each job by itself: what it is told must not
+    /// depend on who else is looked at.)
+    fn could_lend(&self, job: JobId, spare: &Spare) -> bool {
         let (model, ledger) = (&self.state.model, &self.state.ledger);
         let fits = |class: ClassId| {
             let request = model.classes.request(class);
             request.iter().all(|(dim, need)| need <= spare.idle[dim.index()])
         };
-        let waits = |job: JobId| {
-            ledger
-                .pending(job)
-                .iter()
-                .any(|&(class, count)| count > 0 && fits(class))
-        };
-        line.jobs.values().any(|jobs| jobs.iter().any(|&job| waits(job)))
+        let mut pending = ledger.pending(job).iter();
+        pending.any(|&(class, count)| count > 0 && fits(class))
     }
 
     /// Keeps what waiting jobs need that fit whole into what their queue is still due; of a queue no more than that.

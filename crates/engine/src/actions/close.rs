@@ -13,7 +13,7 @@ use crate::model::{CrowdId, JobId, NodeId, TaskId};
 use crate::mutants::mutant;
 use crate::plan::{Bind, Eviction, Pipelined, Purpose, Transaction};
 use crate::plugin::Want;
-use crate::session::{Promise, State};
+use crate::session::Promise;
 
 /// The transactions so far, one per job, in the order in which the jobs came up.
 #[derive(Default)]
@@ -64,6 +64,8 @@ impl Cycle<'_> {
             let eviction = self.eviction(task, purpose);
             book.of(self, job).evictions.push(eviction);
             self.state.model.tasks[task].evicting = true;
+            // Where only its queue's limit was in the way, the next cycle can bind already.
+            self.state.changed = true;
             let promise = self.promise(task, now_ms);
             self.state.evicting.push(promise);
             self.state.mark(self.state.model.tasks[task].job);
@@ -121,28 +123,30 @@ impl Cycle<'_> {
 
     /// For each job that was looked at: whether it waits, and if so, that nothing more can be done for it until
     /// something changes.
-    pub(crate) fn settle(&mut self) -> News {
+    pub(crate) fn settle(&mut self, tells: usize) -> News {
         let gone = std::mem::take(&mut self.state.gone_jobs);
         let mut news: News = gone.into_iter().map(|key| (key, None)).collect();
         let jobs = std::mem::take(&mut self.jobs);
-        let crowd_of = |state: &State, job: JobId| state.model.jobs[job].crowd;
-        let crowds = jobs.iter().map(|&job| (crowd_of(self.state, job), job));
-        let stood: BTreeMap<CrowdId, JobId> = crowds.filter(|(crowd, _)| crowd.is_some()).collect();
-        let single: Vec<JobId> = jobs
+        let (mut stood, single): (Vec<JobId>, Vec<JobId>) = jobs
             .into_iter()
-            .filter(|&job| !crowd_of(self.state, job).is_some())
-            .collect();
-        for &job in stood.values() {
-            self.settle_crowd(job, &mut news);
+            .partition(|&job| self.state.model.jobs[job].crowd.is_some());
+        stood.sort_by(|&a, &b| self.hooks.job_order(self.state, a, b));
+        // Of each crowd the last one that stood up.
+        let last = stood.into_iter().map(|job| (self.state.model.jobs[job].crowd, job));
+        for job in last.collect::<BTreeMap<CrowdId, JobId>>().into_values() {
+            self.settle_crowd(job);
         }
+        self.tell_crowds(tells, &mut news);
         for job in single {
             let waiting = self.waiting(job);
             let counts = self.state.ledger.counts(job);
             let open = counts.of(Status::Pending) + counts.of(Status::Pipelined) > 0;
             let again = self.is_worth_another_look(job);
+            let counted_at = self.counted_at(job);
             let record = &mut self.state.model.jobs[job];
+            record.counted_at = counted_at;
             record.unsettled = open || waiting.is_some() || record.phase == Phase::Pending;
-            record.failed_at = if again { 0 } else { self.state.eased + 1 };
+            record.failed_at = if again { 0 } else { self.state.eased_before + 1 };
             if record.unsettled
                 && !again
                 && let Some(likeness) = self.likeness(job)
@@ -158,14 +162,14 @@ impl Cycle<'_> {
     }
 
     /// Whether the next cycle has to look at a job again even if nothing changes: it has a claim to renew, stands at the
-    /// head of a queue that it blocks, has just fallen back and was not asked about yet, or is tied to pods that may
-    /// come.
+    /// head of a queue that it blocks, has just fallen back and was not asked about yet (or was refused, and has begun all
+    /// the same), or is tied to pods that may come.
     pub(super) fn is_worth_another_look(&self, job: JobId) -> bool {
         let (queue, attempt) = (self.state.model.jobs[job].queue, self.attempts.get(&job));
         let asked = attempt.is_some_and(|attempt| attempt.at_the_door);
         let is_tied = |want: &Want| !want.is_plain();
         attempt.is_some_and(|attempt| attempt.pipelined || attempt.failed.iter().any(is_tied))
-            || (self.can_be_asked(job) && !asked)
+            || self.can_be_asked(job) != asked
             || self.state.ledger.counts(job).of(Status::Pipelined) > 0
             || (queue.is_some() && self.state.model.queues[queue].fifo)
     }
@@ -233,11 +237,16 @@ impl Cycle<'_> {
                 succeeded: counts.of(Status::Succeeded),
                 failed: counts.of(Status::Failed),
             };
+            let before = self.state.model.jobs[job].phase;
             self.state.set_phase(job, phase);
             let record = &mut self.state.model.jobs[job];
             let new_phase = (std::mem::replace(&mut record.announced, phase) != phase).then_some(phase);
             let new_tally = (std::mem::replace(&mut record.announced_tally, tally) != tally).then_some(tally);
-            // A group that fell back has to be let in again, by a next cycle.
+            // But for the ordinary way of a group, a next cycle has something to do: who fell back has to be let in again,
+            // who has begun by itself can have the rest, and what an ended or broken one claimed others may have.
+            if phase != before && (before, phase) != (Phase::Inqueue, Phase::Running) {
+                self.state.ease();
+            }
             self.state.changed |= new_phase == Some(Phase::Pending);
             if new_phase.is_some() || new_tally.is_some() {
                 news.push((job, new_phase, new_tally));

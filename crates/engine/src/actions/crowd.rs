@@ -155,8 +155,25 @@ impl Cycle<'_> {
         runs
     }
 
-    /// What was found out about the one that stood for a crowd last is told to all of it, unless they know.
-    pub(super) fn settle_crowd(&mut self, job: JobId, news: &mut News) {
+    /// Tells so many of those that wait alike why they wait, if they do not know; the others' turn comes in later cycles.
+    pub(super) fn tell_crowds(&mut self, tells: usize, news: &mut News) {
+        for (listener, crowd, reasons) in self.state.crowds.listeners(tells) {
+            if self.state.model.jobs[listener].crowd == crowd {
+                let waiting = self.waiting_for(listener, &reasons);
+                news.insert(self.state.model.jobs.name(listener).clone(), waiting);
+            }
+        }
+    }
+
+    /// The state's `moves`, if the reasons why a job waits are those of a real attempt.
+    pub(super) fn counted_at(&self, job: JobId) -> u64 {
+        let guessed = self.attempts.get(&job).is_some_and(|attempt| attempt.guessed);
+        if guessed { 0 } else { self.state.moves }
+    }
+
+    /// What was found out about the one that stood for a crowd last holds for all of it. A guess is not worth telling to
+    /// those that were told something already.
+    pub(super) fn settle_crowd(&mut self, job: JobId) {
         let id = self.state.model.jobs[job].crowd;
         let reasons: Arc<[Reason]> = self
             .waiting(job)
@@ -164,22 +181,17 @@ impl Cycle<'_> {
         let failed_at = if self.is_worth_another_look(job) {
             0
         } else {
-            self.state.eased + 1
+            self.state.eased_before + 1
         };
+        let counted_at = self.counted_at(job);
         let Some(crowd) = self.state.crowds.get_mut(id) else {
             return;
         };
         crowd.failed_at = failed_at;
-        let strays = std::mem::take(&mut crowd.strays);
-        let listeners = if crowd.told == reasons {
-            strays
-        } else {
-            crowd.told = reasons.clone();
-            crowd.members().collect()
-        };
-        for listener in listeners {
-            let waiting = self.waiting_for(listener, &reasons);
-            news.insert(self.state.model.jobs.name(listener).clone(), waiting);
+        crowd.counted_at = counted_at;
+        let guessed = counted_at == 0;
+        if !guessed || crowd.told().is_empty() {
+            self.state.crowds.tell(id, &reasons);
         }
     }
 }

@@ -84,11 +84,6 @@ impl<T> Heap<T> {
         }
     }
 
-    /// All items, in no meaningful order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.start.iter().chain(&self.later)
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.start.is_empty() && self.later.is_empty()
     }

@@ -1,12 +1,12 @@
 //! Crowds: jobs that wait alike. Whatever is found out about one of them holds for all, so a cycle looks at one and not
 //! at a hundred thousand: the first in line stands for the rest, until it is served and the next one stands up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
 use basalt_api::reason::Reason;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::State;
@@ -49,10 +49,16 @@ pub(crate) struct Crowd {
     members: BTreeMap<Rank, JobId>,
     /// As a job's: one more than the state's `eased` when nothing more could be done for it.
     pub failed_at: u64,
-    /// Why it waits, as its members were told.
-    pub told: Arc<[Reason]>,
-    /// Members that were told otherwise when they came.
-    pub strays: Vec<JobId>,
+    /// As a job's: the state's `moves` when the reasons were worked out.
+    pub counted_at: u64,
+    /// Why it waits, as its members were told, or will be.
+    told: Arc<[Reason]>,
+    /// How many are not told yet …
+    untold: usize,
+    /// … and who was told last: those after it come next, and after the last one the first.
+    told_last: Option<Rank>,
+    /// Members that were told otherwise when they came; some may have left again.
+    strays: Vec<JobId>,
 }
 
 impl Crowd {
@@ -71,6 +77,32 @@ impl Crowd {
         self.members.values().copied()
     }
 
+    /// Why they wait.
+    pub(crate) fn told(&self) -> &Arc<[Reason]> {
+        &self.told
+    }
+
+    /// Takes out up to so many members that are not told yet.
+    fn listeners(&mut self, most: usize) -> Vec<JobId> {
+        let strays = self.strays.len().saturating_sub(most);
+        let mut listeners = self.strays.split_off(strays);
+        let count = self.untold.min(most - listeners.len());
+        let (after, until) = match &self.told_last {
+            Some(last) => (Bound::Excluded(last.clone()), Bound::Included(last.clone())),
+            None => (Bound::Unbounded, Bound::Excluded((i64::MIN, Arc::from("")))),
+        };
+        let rest = self.members.range((after, Bound::Unbounded));
+        let ring = rest.chain(self.members.range((Bound::Unbounded, until)));
+        let mut last = None;
+        for (rank, &job) in ring.take(count) {
+            listeners.push(job);
+            last = Some(rank.clone());
+        }
+        self.told_last = last.or(self.told_last.take());
+        self.untold = (self.untold - count).min(self.members.len());
+        listeners
+    }
+
     /// The earliest time of making after a time.
     pub(crate) fn made_after(&self, time_ms: i64) -> Option<i64> {
         let from = Bound::Included((time_ms.checked_add(1)?, Arc::from("")));
@@ -85,6 +117,8 @@ pub(crate) struct Crowds {
     by_likeness: FxHashMap<Arc<Likeness>, CrowdId>,
     slots: Vec<Option<Crowd>>,
     free: Vec<CrowdId>,
+    /// Those that have something to tell their members, in turn.
+    tell: VecDeque<CrowdId>,
 }
 
 impl Crowds {
@@ -116,19 +150,50 @@ impl Crowds {
             likeness: likeness.clone(),
             members: BTreeMap::new(),
             failed_at,
+            counted_at: 0,
             told: told.clone(),
+            untold: 0,
+            told_last: None,
             strays: Vec::new(),
         });
         self.by_likeness.insert(likeness, id);
         id
     }
 
+    /// All members of a crowd are to know why they wait.
+    pub(crate) fn tell(&mut self, id: CrowdId, reasons: &Arc<[Reason]>) {
+        if let Some(crowd) = self.get_mut(id)
+            && crowd.told != *reasons
+        {
+            crowd.told = reasons.clone();
+            crowd.untold = crowd.members.len();
+            self.tell.push_back(id);
+        }
+    }
+
+    /// Up to so many groups that wait for other reasons than they were told, if they are still of the crowd.
+    pub(crate) fn listeners(&mut self, most: usize) -> Vec<(JobId, CrowdId, Arc<[Reason]>)> {
+        let mut all = Vec::new();
+        while all.len() < most
+            && let Some(&id) = self.tell.front()
+        {
+            let Some(crowd) = self.get_mut(id) else {
+                self.tell.pop_front();
+                continue;
+            };
+            let (listeners, told) = (crowd.listeners(most - all.len()), crowd.told.clone());
+            if crowd.untold == 0 && crowd.strays.is_empty() {
+                self.tell.pop_front();
+            }
+            all.extend(listeners.into_iter().map(|job| (job, id, told.clone())));
+        }
+        all
+    }
+
     /// Takes a member out; the last one takes the crowd with it.
     fn take_out(&mut self, id: CrowdId, rank: &Rank) {
         let Some(crowd) = self.get_mut(id) else { return };
-        if let Some(job) = crowd.members.remove(rank) {
-            crowd.strays.retain(|&stray| stray != job);
-        }
+        crowd.members.remove(rank);
         if crowd.members.is_empty() {
             let likeness = crowd.likeness.clone();
             self.by_likeness.remove(&likeness);
@@ -143,17 +208,27 @@ impl State {
         (self.model.jobs[job].stood_since_ms, self.model.jobs.name(job).clone())
     }
 
-    /// A job that waits for these reasons joins those that are like it.
+    /// A job that waits for these reasons joins those that are like it. If they were told long ago, its word is newer.
     pub(crate) fn join_crowd(&mut self, job: JobId, likeness: Likeness, told: &Arc<[Reason]>) {
-        let id = self.crowds.find(likeness, self.eased + 1, told);
+        let id = self.crowds.find(likeness, self.eased_before + 1, told);
+        let counted_at = self.model.jobs[job].counted_at;
+        if let Some(crowd) = self.crowds.get_mut(id)
+            && crowd.counted_at < counted_at
+        {
+            crowd.counted_at = counted_at;
+            self.crowds.tell(id, told);
+        }
         let record = &mut self.model.jobs[job];
         record.crowd = id;
         record.stood_since_ms = record.created_ms;
         let rank = self.rank(job);
         if let Some(crowd) = self.crowds.get_mut(id) {
             crowd.members.insert(rank, job);
+            // It may stand before some that are not told yet.
+            crowd.untold += usize::from(crowd.untold > 0);
             if crowd.told != *told {
                 crowd.strays.push(job);
+                self.crowds.tell.push_back(id);
             }
         }
     }
@@ -191,6 +266,46 @@ impl State {
             record.failed_at = 0;
             self.unsettled.push(job);
         }
+    }
+
+    /// Whether somebody waits whose numbers may be others now, or who was not told them yet.
+    pub(crate) fn is_behind(&self) -> bool {
+        let outdated = |job: &JobId| {
+            let record = &self.model.jobs[*job];
+            record.unsettled && !record.crowd.is_some() && record.counted_at < self.moves
+        };
+        !self.crowds.tell.is_empty()
+            || self.crowds.iter().any(|crowd| crowd.counted_at < self.moves)
+            || self.unsettled.iter().any(outdated)
+    }
+
+    /// Jobs whose numbers are to be worked out again join those that a cycle looks at: as many as make up so many pods.
+    pub(crate) fn outdated(&mut self, jobs: &mut Vec<JobId>, pods: usize) -> FxHashSet<JobId> {
+        let mut chosen = FxHashSet::default();
+        if pods == 0 {
+            return chosen;
+        }
+        let crowds = self.crowds.iter().filter(|crowd| crowd.counted_at < self.moves);
+        let first = crowds.filter_map(|crowd| crowd.members().next());
+        let outdated = |job: &JobId| self.model.jobs[*job].counted_at < self.moves;
+        let single = self.unsettled.iter().copied().filter(outdated);
+        let mut outdated: Vec<JobId> = first.chain(single).collect();
+        outdated.sort_unstable();
+        let next = outdated.partition_point(|&job| Some(job) <= self.recounted);
+        outdated.rotate_left(next);
+        let mut count = 0;
+        for job in outdated {
+            if count >= pods {
+                break;
+            }
+            count += self.model.jobs[job].tasks.len().max(1);
+            chosen.insert(job);
+            self.recounted = Some(job);
+        }
+        jobs.extend(&chosen);
+        jobs.sort_unstable();
+        jobs.dedup();
+        chosen
     }
 
     /// Crowds for which something may have changed: the first of each. In a first-in-first-out queue every job has a

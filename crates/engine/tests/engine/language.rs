@@ -54,7 +54,7 @@ pub(crate) struct World {
     pub(crate) engine: Engine,
     pub(crate) pods: BTreeMap<Arc<str>, PodFacts>,
     groups: BTreeMap<Arc<str>, PodGroupFacts>,
-    now_ms: i64,
+    pub(crate) now_ms: i64,
     born_ms: i64,
     pub(crate) plan: Plan,
     /// Every event so far.
@@ -67,8 +67,12 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(conf: &str) -> Self {
+        Self::with(conf, Options::default())
+    }
+
+    pub(crate) fn with(conf: &str, options: Options) -> Self {
         let mut world = World {
-            engine: Engine::new(Conf::parse(conf).expect("a configuration"), Options::default()),
+            engine: Engine::new(Conf::parse(conf).expect("a configuration"), options),
             pods: BTreeMap::new(),
             groups: BTreeMap::new(),
             now_ms: 0,
@@ -141,6 +145,12 @@ impl World {
                 }
             }
             "phases" => self.write_phases(),
+            "evicted" => {
+                let evictions = self.plan.transactions.iter().flat_map(|deed| &deed.evictions);
+                for pod in evictions.map(|eviction| eviction.pod.clone()).collect::<Vec<_>>() {
+                    self.tell(&format!("gone pod/{}", pod.trim_start_matches("ns/")));
+                }
+            }
             "runs" => self.change_pod(words.name, |pod| pod.phase = PodPhase::Running),
             "succeeds" => self.change_pod(words.name, |pod| pod.phase = PodPhase::Succeeded),
             "fails" => self.change_pod(words.name, |pod| pod.phase = PodPhase::Failed),
@@ -398,6 +408,7 @@ impl<'a> Words<'a> {
             min_resources: (!min_resources.is_empty()).then_some(min_resources),
             priority_class: self.get("class").unwrap_or("").into(),
             phase,
+            sla_ms: self.number("sla"),
             unsupported: self.get("unsupported").into_iter().map(Into::into).collect(),
             ..Default::default()
         }

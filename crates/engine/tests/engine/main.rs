@@ -1,5 +1,6 @@
 //! The engine, told what happens and asked what it would do.
 
+mod anew;
 mod cases;
 mod damage;
 mod deadlines;

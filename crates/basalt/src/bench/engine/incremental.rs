@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use basalt_engine::facts::{PodFacts, PodGroupFacts, PodPhase, PriorityClassFacts, Resources};
+use basalt_engine::facts::{Phase, PodFacts, PodGroupFacts, PodPhase, PriorityClassFacts, Resources};
 use basalt_engine::generate::{CORES, Workload};
 use basalt_engine::{Engine, Event, Plan};
 
 use super::{EngineOptions, milliseconds};
 
 const URGENT: &str = "urgent";
+/// From one cycle to the next: long enough that each also works out numbers again for some of those that wait.
+const PAUSE_MS: i64 = 1_000;
 
 /// The times of the cycles, in milliseconds. What happens between them is not timed: the API shows the binds, and the gang before ends.
 pub(super) fn measure(engine: &mut Engine, first: &Plan, workload: &Workload, options: &EngineOptions) -> Vec<f64> {
@@ -28,21 +30,29 @@ pub(super) fn measure(engine: &mut Engine, first: &Plan, workload: &Workload, op
     }
     let mut before = Gang::new(workload, options.gang, "new-first", 0);
     before.come(engine);
-    let mut decided = engine.cycle(0, 0);
+    let mut now_ms = PAUSE_MS;
+    let mut decided = engine.cycle(now_ms, 0);
     before.begin(engine, &decided);
     for index in 0..options.waiting.div_ceil(workload.pods_per_job) {
         let gang = workload.gang(&format!("waiting-{index}"), workload.jobs + index);
         gang.for_each(|event| engine.apply(&event));
     }
-    // The backlog is looked at once before the clock counts.
-    engine.cycle(0, 0);
+    // The backlog is looked at, and all of it is told why it waits, before the clock counts.
+    engine.cycle(now_ms, 0);
+    while let Some(due_ms) = engine.next_wake().filter(|&due| due < now_ms + PAUSE_MS) {
+        now_ms = due_ms;
+        engine.cycle(now_ms, 0);
+    }
     let (mut times, mut placed) = (Vec::new(), 0);
     for round in 0..options.cycles {
         before.go(engine);
-        let gang = Gang::new(workload, options.gang, &format!("new-{round}"), round);
+        // Always of the one queue that has room for it.
+        let like = round * workload.queues.max(1);
+        let gang = Gang::new(workload, options.gang, &format!("new-{round}"), like);
         gang.come(engine);
+        now_ms += PAUSE_MS;
         let start = Instant::now();
-        decided = engine.cycle(0, 0);
+        decided = engine.cycle(now_ms, 0);
         times.push(milliseconds(start));
         placed += usize::from(gang.begin(engine, &decided));
         before = gang;
@@ -116,23 +126,35 @@ fn show(engine: &mut Engine, plan: &Plan, pods: &BTreeMap<Arc<str>, PodFacts>) {
     }
 }
 
-/// Others take all the room but that for one gang: one pod on each node, as large as what is left of it.
+/// Each queue has all that it deserves, and runs it in one group: one pod on each of its nodes, as large as what is left of
+/// the node. Only the first queue has less, by the room for one gang.
 fn fill(engine: &mut Engine, first: &Plan, workload: &Workload, gang: usize) {
     let mut used: BTreeMap<&str, usize> = BTreeMap::new();
     for bind in first.binds() {
         *used.entry(&bind.node).or_default() += 1;
     }
-    let mut spared = 0;
+    let (mut spared, queues) = (0, workload.queues.max(1));
+    for queue in 0..queues {
+        engine.apply(&Event::PodGroup(PodGroupFacts {
+            key: format!("bench/ballast-{queue}").into(),
+            uid: format!("ballast-{queue}").into(),
+            queue: format!("queue-{queue}").into(),
+            phase: Phase::Running,
+            ..PodGroupFacts::default()
+        }));
+    }
     for index in 0..workload.nodes {
+        let queue = index * queues / workload.nodes;
         let node = format!("node-{index}");
         let free = CORES.saturating_sub(used.get(node.as_str()).copied().unwrap_or(0));
         let spare = free.min(gang.saturating_sub(spared));
         spared += spare;
         if free > spare {
             engine.apply(&Event::Pod(PodFacts {
-                key: format!("bench/ballast-{index}").into(),
-                uid: format!("ballast-{index}").into(),
-                scheduler: "another".into(),
+                key: format!("bench/ballast-{queue}-{index}").into(),
+                uid: format!("ballast-{queue}-{index}").into(),
+                scheduler: basalt_api::names::SCHEDULER_NAME.into(),
+                group: Some(format!("bench/ballast-{queue}").into()),
                 node: Some(node.into()),
                 phase: PodPhase::Running,
                 requests: Resources::from([("cpu".into(), i64::try_from(free - spare).unwrap_or(0) * 1000)]),
