@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 
 use crate::candidates::Candidates;
 use crate::conf::Conf;
-use crate::explain::{Alike, Shortages};
+use crate::explain::{Alike, Shortage, Shortages};
 use crate::facts::Phase;
 use crate::ledger::Status;
 use crate::model::{Id, JobId, NodeId, QueueId, TaskId};
@@ -83,8 +83,8 @@ pub(crate) struct Attempt {
     pub placed: u32,
     /// Room for it is being released; it holds a claim on that for the cycle.
     pub pipelined: bool,
-    /// What no node was left for.
-    pub failed: SmallVec<[Want; 2]>,
+    /// What no node was left for, and why not.
+    pub failed: SmallVec<[(Want, Arc<Shortage>); 2]>,
     /// What its queue, or the cluster, said no to.
     pub refusal: Option<Refusal>,
     /// That was when it asked to be let in.
@@ -247,9 +247,9 @@ impl Cycle<'_> {
     /// Notes that no node takes this pod.
     fn note_failure(&mut self, attempt: &mut Attempt, task: TaskId) {
         let want = self.hooks.want(self.state, task);
-        if !attempt.failed.contains(&want) {
-            attempt.failed.push(want);
-            self.shortages.note(self.state, self.hooks, task, want);
+        if !attempt.failed.iter().any(|(known, _)| *known == want) {
+            let shortage = self.shortages.note(self.state, self.hooks, task, want);
+            attempt.failed.push((want, shortage));
         }
     }
 

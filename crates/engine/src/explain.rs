@@ -13,7 +13,7 @@ use crate::model::{JobId, QueueId};
 use crate::plan::Waiting;
 use crate::plugin::{Refusal, Want};
 
-pub(crate) use self::shortage::Shortages;
+pub(crate) use self::shortage::{Shortage, Shortages};
 
 /// A plan does not carry more failing classes per group than this.
 const CLASSES_MAX: usize = 4;
@@ -26,6 +26,8 @@ pub(crate) struct Alike {
     placed: u32,
     pipelined: bool,
     want: Want,
+    /// The same counts are the same object.
+    shortage: *const Shortage,
 }
 
 fn pods(code: Code, need: u32, have: u32) -> Reason {
@@ -79,7 +81,8 @@ impl Cycle<'_> {
                 min_member: record.min_member,
                 placed: attempt.placed,
                 pipelined: attempt.pipelined,
-                want: attempt.failed[0],
+                want: attempt.failed[0].0,
+                shortage: Arc::as_ptr(&attempt.failed[0].1),
             })
         });
         if let Some(alike) = &alike
@@ -168,12 +171,7 @@ impl Cycle<'_> {
             } else if record.min_member > 1 && attempt.placed < record.min_member {
                 reasons.push(pods(Code::NotEnoughResources, record.min_member, attempt.placed));
             }
-            for shortage in attempt
-                .failed
-                .iter()
-                .filter_map(|&want| self.shortages.get(want))
-                .take(CLASSES_MAX)
-            {
+            for (_, shortage) in attempt.failed.iter().take(CLASSES_MAX) {
                 let reason = shortage.reason();
                 if !reasons.contains(&reason) {
                     reasons.push(reason);

@@ -116,23 +116,25 @@ impl Cycle<'_> {
         for (class, count) in census {
             let needed = u64::from(lacks).saturating_sub(all - count);
             let want = Want::plain(self.hooks.shape_in(self.state, class, queue));
-            if needed == 0 || self.shortages.get(want).is_none() {
-                continue;
-            }
+            let known = self.shortages.get(want).cloned().filter(|_| needed > 0);
+            let Some(known) = known else { continue };
             let slots = self.candidates.slots(self.state, self.hooks, want.shape);
             if slots < needed {
                 let one = self.state.model.jobs[job].tasks.iter().copied();
                 let mut one = one.filter(|&task| self.is_free(task, false));
-                let refused = one
-                    .next()
-                    .is_none_or(|task| self.hooks.queue_refuses(self.state, queue, task).is_some());
+                let Some(task) = one.next() else { return false };
                 let exact = kinds == 1 && slots == 0 && fillers == 0;
-                if exact && refused {
-                    // Its queue comes first.
+                if exact && self.hooks.queue_refuses(self.state, queue, task).is_some() {
+                    // That comes first.
                     return false;
                 }
                 let placed = self.state.ledger.counts(job).ready().saturating_add(slots as u32);
-                let failed = std::iter::once(want).collect();
+                let shortage = if exact {
+                    self.shortages.note(self.state, self.hooks, task, want)
+                } else {
+                    known
+                };
+                let failed = std::iter::once((want, shortage)).collect();
                 self.attempts.insert(
                     job,
                     Attempt {

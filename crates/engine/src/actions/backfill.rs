@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::{Attempt, Cycle, Decision};
 use crate::ledger::Status;
 use crate::model::{JobId, NodeId};
-use crate::plugin::{Fit, Want};
+use crate::plugin::Fit;
 
 impl Cycle<'_> {
     /// Queue by queue, all jobs of each.
@@ -34,8 +34,11 @@ impl Cycle<'_> {
             }
             match self.place(task) {
                 Some(Fit::Idle) => placed.push(task),
-                // There is nothing to wait for that would be worth holding.
-                Some(Fit::Future) => self.state.set(task, Status::Pending, NodeId::NONE),
+                // It waits for others to go, but there is nothing that would be worth holding.
+                Some(Fit::Future) => {
+                    self.state.set(task, Status::Pending, NodeId::NONE);
+                    attempt.pipelined = true;
+                }
                 None => self.note_failure(&mut attempt, task),
             }
         }
@@ -51,10 +54,12 @@ impl Cycle<'_> {
         }
         if let Some(known) = self.attempts.get_mut(&job) {
             // What allocate found stays true.
-            let more = attempt.failed.into_iter().filter(|want| !known.failed.contains(want));
-            let more: SmallVec<[Want; 2]> = more.collect();
-            known.failed.extend(more);
-        } else if !attempt.failed.is_empty() || attempt.refusal.is_some() {
+            for (want, shortage) in attempt.failed {
+                if !known.failed.iter().any(|(known, _)| *known == want) {
+                    known.failed.push((want, shortage));
+                }
+            }
+        } else if !attempt.failed.is_empty() || attempt.refusal.is_some() || attempt.pipelined {
             self.attempts.insert(job, attempt);
         }
     }

@@ -47,7 +47,7 @@ impl Cycle<'_> {
                 .any(|transaction| !transaction.binds.is_empty())
         {
             // Who has more now may have to give some of it back, and what was kept for it may be lent.
-            self.state.eased += 1;
+            self.state.ease();
         }
         for (job, phase, tally) in self.news() {
             let transaction = book.of(self, job);
@@ -130,8 +130,12 @@ impl Cycle<'_> {
         let (mut stood, single): (Vec<JobId>, Vec<JobId>) = jobs
             .into_iter()
             .partition(|&job| self.state.model.jobs[job].crowd.is_some());
-        stood.sort_by(|&a, &b| self.hooks.job_order(self.state, a, b));
-        // Of each crowd the last one that stood up.
+        // Of each crowd the last one that stood up and was tried.
+        let was_tried = |job: JobId| self.attempts.contains_key(&job);
+        stood.sort_by(|&a, &b| {
+            let tried = was_tried(a).cmp(&was_tried(b));
+            tried.then_with(|| self.hooks.job_order(self.state, a, b))
+        });
         let last = stood.into_iter().map(|job| (self.state.model.jobs[job].crowd, job));
         for job in last.collect::<BTreeMap<CrowdId, JobId>>().into_values() {
             self.settle_crowd(job);
@@ -168,7 +172,7 @@ impl Cycle<'_> {
         let (queue, attempt) = (self.state.model.jobs[job].queue, self.attempts.get(&job));
         let asked = attempt.is_some_and(|attempt| attempt.at_the_door);
         let is_tied = |want: &Want| !want.is_plain();
-        attempt.is_some_and(|attempt| attempt.pipelined || attempt.failed.iter().any(is_tied))
+        attempt.is_some_and(|attempt| attempt.pipelined || attempt.failed.iter().any(|(want, _)| is_tied(want)))
             || self.can_be_asked(job) != asked
             || self.state.ledger.counts(job).of(Status::Pipelined) > 0
             || (queue.is_some() && self.state.model.queues[queue].fifo)

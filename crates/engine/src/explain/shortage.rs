@@ -70,24 +70,26 @@ impl Shortages {
         self.found.is_empty()
     }
 
-    /// What was found in this cycle.
+    /// What was found last in this cycle.
     pub(crate) fn get(&self, want: Want) -> Option<&Arc<Shortage>> {
         self.found.get(&want)
     }
 
-    /// Notes that no node takes this pod, as things stand now.
-    pub(crate) fn note(&mut self, state: &State, hooks: &Hooks, task: TaskId, want: Want) {
-        let Shortages { counts, found } = self;
-        found.entry(want).or_insert_with(|| {
-            if !want.is_plain() {
-                let mut lacks = Lacks::of(state, want);
-                lacks.judge_all(state, hooks, task, want);
-                return lacks.tell(state);
-            }
-            let lacks = counts.entry(want).or_insert_with(|| Box::new(Lacks::of(state, want)));
+    /// Notes that no node takes this pod. The counts are as things stand now: with the pods of its job that were placed before
+    /// it, and whoever else came first.
+    pub(crate) fn note(&mut self, state: &State, hooks: &Hooks, task: TaskId, want: Want) -> Arc<Shortage> {
+        let shortage = if want.is_plain() {
+            let lacks = self.counts.entry(want);
+            let lacks = lacks.or_insert_with(|| Box::new(Lacks::of(state, want)));
             lacks.sync(state, hooks, want);
             lacks.tell(state)
-        });
+        } else {
+            let mut lacks = Lacks::of(state, want);
+            lacks.judge_all(state, hooks, task, want);
+            lacks.tell(state)
+        };
+        self.found.insert(want, shortage.clone());
+        shortage
     }
 }
 
@@ -137,6 +139,8 @@ struct Lacks {
     blocked: BTreeMap<Blocker, usize>,
     most: Vec<Most>,
     told: Arc<Shortage>,
+    /// Nothing was counted since that was told.
+    fresh: bool,
 }
 
 impl Lacks {
@@ -154,10 +158,15 @@ impl Lacks {
             by_node: Vec::new(),
             blocked: BTreeMap::new(),
             told: Arc::default(),
+            fresh: false,
         }
     }
 
     fn sync(&mut self, state: &State, hooks: &Hooks, want: Want) {
+        if self.order_version == state.order_version && self.read == state.ledger.journal.end() {
+            return;
+        }
+        self.fresh = false;
         let minds_guests = hooks.minds_guests(state, want.shape);
         let journal = &state.ledger.journal;
         let fresh = self.order_version == state.order_version;
@@ -271,6 +280,9 @@ impl Lacks {
 
     /// The counts in words; the same object as last time if they are the same.
     fn tell(&mut self, state: &State) -> Arc<Shortage> {
+        if std::mem::replace(&mut self.fresh, true) {
+            return self.told.clone();
+        }
         let mut shortage = Shortage::default();
         for (blocker, &count) in self.blocked.iter().filter(|&(_, &count)| count > 0) {
             shortage.nodes.insert(blocker.words().to_owned(), count);

@@ -95,6 +95,11 @@ impl World {
     }
 
     fn put_pod(&mut self, pod: PodFacts) {
+        let ended = |pod: &PodFacts| matches!(pod.phase, PodPhase::Succeeded | PodPhase::Failed);
+        if self.pods.get(&pod.key).is_some_and(ended) {
+            // A place of a pod that has ended is no place, even if one of its name comes back.
+            self.decided.retain(|bind| bind.pod != pod.key);
+        }
         self.hear(Event::Pod(pod.clone()));
         self.pods.insert(pod.key.clone(), pod);
     }
@@ -152,6 +157,12 @@ impl World {
                 }
             }
             "runs" => self.change_pod(words.name, |pod| pod.phase = PodPhase::Running),
+            // As in a real cluster: whatever runs has a node.
+            "starts" => self.change_pod(words.name, |pod| {
+                if pod.node.is_some() {
+                    pod.phase = PodPhase::Running;
+                }
+            }),
             "succeeds" => self.change_pod(words.name, |pod| pod.phase = PodPhase::Succeeded),
             "fails" => self.change_pod(words.name, |pod| pod.phase = PodPhase::Failed),
             "ends" => self.change_pod(words.name, |pod| pod.terminating = true),

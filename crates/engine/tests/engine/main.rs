@@ -2,6 +2,7 @@
 
 mod anew;
 mod cases;
+mod crowds;
 mod damage;
 mod deadlines;
 mod language;
