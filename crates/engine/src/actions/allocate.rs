@@ -110,7 +110,11 @@ impl Cycle<'_> {
         let all: u64 = census.iter().map(|&(_, count)| count).sum();
         // Pods without requests may fill the gang too.
         let fillers = self.state.ledger.counts(job).pending_best_effort;
-        let lacks = self.hooks.job_lacks(self.state, job).saturating_sub(fillers).max(1);
+        let lacks = self.hooks.job_lacks(self.state, job);
+        if (1..=fillers).contains(&lacks) {
+            return false;
+        }
+        let lacks = lacks.saturating_sub(fillers).max(1);
         let queue = self.state.model.jobs[job].queue;
         let kinds = census.len();
         for (class, count) in census {
