@@ -12,6 +12,7 @@ pub mod command;
 pub mod crd;
 pub mod cronjob;
 pub mod duration;
+pub mod fake;
 pub mod fraction;
 pub mod hypernode;
 pub mod job;

@@ -13,6 +13,7 @@ use crate::whim::Whim;
 pub use collector::Collector;
 pub use controllers::Controllers;
 pub use kubelet::Kubelet;
+pub(crate) use kubelet::exit;
 pub use scheduler::Scheduler;
 
 /// Something that acts by itself. It sees the cluster through its watches alone, writes one request at a time, and loses

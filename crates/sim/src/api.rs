@@ -15,6 +15,7 @@ use basalt_admission::View;
 use basalt_api::slim::{Node, Pod};
 use basalt_api::{Command, Job, PodGroup, Queue};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -117,6 +118,8 @@ pub enum Typed {
     Node(Box<Node>),
     /// A Command.
     Command(Box<Command>),
+    /// Something beside the pods of a Job.
+    Companion(Box<ObjectMeta>),
     /// What nobody reads.
     Other,
 }
@@ -131,6 +134,11 @@ impl Typed {
             Kind::Pod => Self::Pod(Box::deserialize(object)?),
             Kind::Node => Self::Node(Box::deserialize(object)?),
             Kind::Command => Self::Command(Box::deserialize(object)?),
+            Kind::PersistentVolumeClaim
+            | Kind::Service
+            | Kind::ConfigMap
+            | Kind::Secret
+            | Kind::NetworkPolicy => Self::Companion(Box::deserialize(object.get("metadata").unwrap_or(&Value::Null))?),
             Kind::Namespace => Self::Other,
         })
     }
@@ -163,7 +171,7 @@ struct Stored {
 pub struct Api {
     objects: BTreeMap<Key, Stored>,
     /// By kind: each watch sees one kind, in order.
-    journal: [Vec<Report>; 7],
+    journal: [Vec<Report>; Kind::COUNT],
     /// The last changes, all kinds in order, until somebody takes them.
     news: Vec<Report>,
     revision: u64,

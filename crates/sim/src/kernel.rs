@@ -41,6 +41,22 @@ impl Who {
     pub const ALL: [Self; 4] = [Self::Controllers, Self::Scheduler, Self::Node, Self::Collector];
 }
 
+/// What a crash is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crash {
+    /// Everything that acts dies, and starts again at once.
+    All,
+    /// The controllers die, and start again at once.
+    Controllers,
+    /// The controllers die, and start again when nothing else happens any more.
+    Outage,
+}
+
+impl Crash {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::All, Self::Controllers, Self::Outage];
+}
+
 /// How often things go wrong, in percent of the requests of actors.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
@@ -75,7 +91,7 @@ pub struct Kernel {
     log: Option<String>,
     /// Requests of actors that changed something.
     writes: u64,
-    kill_after: Option<u64>,
+    crash_after: Option<(u64, Crash)>,
     last: Option<(&'static str, Request)>,
     /// What there was after each write of an actor.
     snapshots: Option<Vec<Snapshot>>,
@@ -98,7 +114,7 @@ impl Kernel {
             findings: Vec::new(),
             log: None,
             writes: 0,
-            kill_after: None,
+            crash_after: None,
             last: None,
             snapshots: None,
         }
@@ -119,9 +135,9 @@ impl Kernel {
         self.faults = faults;
     }
 
-    /// Everything that acts is killed right after the write of this number, if any (the first is 1).
-    pub fn kill_after(&mut self, write: Option<u64>) {
-        self.kill_after = write;
+    /// There is a crash right after the write of this number, if any (the first is 1).
+    pub fn crash_after(&mut self, crash: Option<(u64, Crash)>) {
+        self.crash_after = crash;
     }
 
     /// Keeps what there was after every write of an actor from now on.
@@ -137,6 +153,11 @@ impl Kernel {
     /// The objects.
     pub fn api(&self) -> &Api {
         &self.api
+    }
+
+    /// The time.
+    pub fn now(&self) -> Timestamp {
+        self.now
     }
 
     /// Requests of actors that changed something.
@@ -198,6 +219,27 @@ impl Kernel {
         }
     }
 
+    fn crash(&mut self, crash: Crash) {
+        match crash {
+            Crash::All => Who::ALL.into_iter().for_each(|who| self.kill(who)),
+            Crash::Controllers => self.kill(Who::Controllers),
+            Crash::Outage => {
+                self.note(|| "Controllers are down".to_owned());
+                let controllers = self.seats.iter_mut().filter(|seat| seat.who == Who::Controllers);
+                controllers.for_each(|seat| seat.down = true);
+            }
+        }
+    }
+
+    /// Whoever is down starts again; false if nobody is.
+    fn rise(&mut self) -> bool {
+        let down = self.seats.iter().find(|seat| seat.down).map(|seat| seat.who);
+        if let Some(who) = down {
+            self.kill(who);
+        }
+        down.is_some()
+    }
+
     /// Puts an actor in another's place, until that is killed: a bug that is planted.
     pub fn replace(&mut self, who: Who, actor: Box<dyn Actor>) {
         if let Some(seat) = self.seats.iter_mut().find(|seat| seat.who == who) {
@@ -208,7 +250,7 @@ impl Kernel {
     /// Makes one step; false if nothing can happen at this time.
     pub fn step(&mut self) -> bool {
         let mut choices: Vec<(usize, Option<Kind>)> = Vec::with_capacity(16);
-        for (at, seat) in self.seats.iter().enumerate() {
+        for (at, seat) in self.seats.iter().enumerate().filter(|(_, seat)| !seat.down) {
             let told = seat.behind(&self.api);
             let count = choices.len();
             choices.extend(told.map(|kind| (at, Some(kind))));
@@ -270,10 +312,9 @@ impl Kernel {
                 snapshots.push(self.api.snapshot());
             }
         }
-        if wrote && self.kill_after == Some(self.writes) {
-            for who in Who::ALL {
-                self.kill(who);
-            }
+        let crash = self.crash_after.filter(|(write, _)| wrote && *write == self.writes);
+        if let Some((_, crash)) = crash {
+            self.crash(crash);
         } else if self.whim.yes(self.faults.kill) {
             self.kill(who);
         }
@@ -282,6 +323,11 @@ impl Kernel {
 
     /// Runs until nothing happens any more, and for ten minutes after that.
     pub fn settle(&mut self) -> Result<(), Stuck> {
+        self.run_to(Timestamp::MAX)
+    }
+
+    /// Runs until this moment, or until nothing happens any more.
+    pub fn run_to(&mut self, end: Timestamp) -> Result<(), Stuck> {
         let mut quiet_since = self.now;
         let mut writes = self.writes;
         for _ in 0..STEPS_MAX {
@@ -291,10 +337,14 @@ impl Kernel {
                 }
                 continue;
             }
-            let until = quiet_since.saturating_add(REST).unwrap_or(Timestamp::MAX);
-            let due = self.seats.iter().filter_map(|seat| seat.actor.next_due()).min();
-            match due.filter(|due| *due <= until) {
+            let rest = quiet_since.saturating_add(REST).unwrap_or(Timestamp::MAX);
+            match self.next_due().filter(|due| *due <= rest.min(end)) {
                 Some(due) => self.advance(due),
+                None if end <= rest => {
+                    self.advance(end);
+                    return Ok(());
+                }
+                None if self.rise() => quiet_since = self.now,
                 None => return Ok(()),
             }
         }
@@ -307,10 +357,14 @@ impl Kernel {
         })
     }
 
+    fn next_due(&self) -> Option<Timestamp> {
+        let up = self.seats.iter().filter(|seat| !seat.down);
+        up.filter_map(|seat| seat.actor.next_due()).min()
+    }
+
     /// Lets time pass, up to the next moment at which something is due; false if nothing is.
     pub fn wait(&mut self) -> bool {
-        let due = self.seats.iter().filter_map(|seat| seat.actor.next_due()).min();
-        due.is_some_and(|due| {
+        self.next_due().is_some_and(|due| {
             self.advance(due);
             true
         })

@@ -5,6 +5,7 @@
 
 pub mod actor;
 pub mod api;
+pub mod jobs;
 pub mod kernel;
 pub mod queues;
 pub mod whim;
@@ -16,5 +17,5 @@ mod lookout;
 pub use api::{Answer, Api, Key, Kind, Refusal, Request, Snapshot};
 pub use cluster::{Cluster, Cycle, Owners, UnknownObject, rules};
 pub use decision::decision;
-pub use kernel::{Faults, Kernel, Stuck, Who};
+pub use kernel::{Crash, Faults, Kernel, Stuck, Who};
 pub use whim::Whim;

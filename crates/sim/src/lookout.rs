@@ -9,7 +9,7 @@ use crate::api::{Api, Key, Kind, Report};
 pub(crate) struct Lookout {
     objects: Objects,
     /// Where each object of `objects` is, by kind.
-    places: [Vec<Key>; 7],
+    places: [Vec<Key>; Kind::COUNT],
     auditor: Auditor,
     queues: QueueWatch,
 }
@@ -21,7 +21,7 @@ fn list(objects: &mut Objects, kind: Kind) -> Option<&mut Vec<Value>> {
         Kind::PodGroup => Some(&mut objects.pod_groups),
         Kind::Queue => Some(&mut objects.queues),
         Kind::Job => Some(&mut objects.jobs),
-        Kind::Namespace | Kind::Command => None,
+        _ => None,
     }
 }
 

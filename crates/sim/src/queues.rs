@@ -1,11 +1,11 @@
 //! The state machine of queues, tried: every short sequence of operations with a crash after every write, and any number
 //! of long random ones.
 
-mod canon;
+pub(crate) mod canon;
 mod explore;
 mod operation;
 mod random;
-mod spread;
+pub(crate) mod spread;
 
 pub use explore::{Explored, explore};
 pub use operation::{By, Operation, Work};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use basalt_api::duration::Duration;
+use basalt_api::fake::{exit_code, millis};
 use basalt_api::names::{EXIT_CODE, JOB_RETRY_COUNT, RUN_TIME, STOP_TIME};
 
 use super::kubelet::Millis;
@@ -59,8 +59,8 @@ impl Shape {
         annotations: &BTreeMap<String, String>,
     ) -> Self {
         let mut warnings = Vec::new();
-        let run_time = read(annotations, RUN_TIME, &mut warnings, time);
-        let stop_time = read(annotations, STOP_TIME, &mut warnings, time);
+        let run_time = read(annotations, RUN_TIME, &mut warnings, millis);
+        let stop_time = read(annotations, STOP_TIME, &mut warnings, millis);
         let attempt = annotations.get(JOB_RETRY_COUNT).and_then(|count| count.parse().ok());
         let exit_code = read(annotations, EXIT_CODE, &mut warnings, |codes| {
             exit_code(codes, attempt.unwrap_or(0))
@@ -91,27 +91,6 @@ fn read<T>(
             None
         }
     }
-}
-
-/// The exit code of an attempt: one for all, or one for each, of which the last one stays.
-fn exit_code(codes: &str, attempt: usize) -> Result<u8, String> {
-    let code = codes
-        .split(',')
-        .take(attempt.saturating_add(1))
-        .last()
-        .unwrap_or(codes)
-        .trim();
-    code.parse()
-        .map_err(|_| format!("{code:?} is not an exit code: it must be a whole number from 0 to 255"))
-}
-
-/// A length of time in milliseconds, rounded up so that a short one never becomes none.
-fn time(text: &str) -> Result<Millis, String> {
-    let nanos = Duration::parse(text).map_err(|e| e.to_string())?.as_nanos();
-    if nanos < 0 {
-        return Err(format!("{text:?} is negative"));
-    }
-    Ok(nanos / 1_000_000 + i64::from(nanos % 1_000_000 > 0))
 }
 
 /// Where a pod is in its life; never goes back.

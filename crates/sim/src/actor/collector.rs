@@ -37,7 +37,16 @@ impl Actor for Collector {
     }
 
     fn watches(&self) -> &'static [Kind] {
-        &[Kind::Job, Kind::PodGroup, Kind::Pod]
+        &[
+            Kind::Job,
+            Kind::PodGroup,
+            Kind::Pod,
+            Kind::PersistentVolumeClaim,
+            Kind::Service,
+            Kind::ConfigMap,
+            Kind::Secret,
+            Kind::NetworkPolicy,
+        ]
     }
 
     fn take_in(&mut self, _: &Report, _: Timestamp) {

@@ -56,7 +56,7 @@ impl Controllers {
         }
     }
 
-    fn upsert(&mut self, typed: &Typed, origin: Origin) -> Vec<Work> {
+    fn upsert(&mut self, kind: Kind, typed: &Typed, origin: Origin) -> Vec<Work> {
         let world = &mut self.world;
         match typed {
             Typed::Job(job) => world.upsert_job((**job).clone(), origin),
@@ -65,6 +65,7 @@ impl Controllers {
             Typed::Queue(queue) => world.upsert_queue((**queue).clone(), origin),
             Typed::Command(command) => world.upsert_command((**command).clone(), origin),
             Typed::Node(node) => world.upsert_node(node),
+            Typed::Companion(meta) => world.upsert_companion(kind.name(), meta, origin),
             Typed::Other => Vec::new(),
         }
     }
@@ -89,7 +90,8 @@ impl Controllers {
             Kind::Queue => world.remove_queue(&key, uid),
             Kind::Command => world.remove_command(&key, uid),
             Kind::Node => world.remove_node(&key.name),
-            Kind::Namespace => Vec::new(),
+            kind if kind.is_companion() => world.remove_companion(kind.name(), &key, uid),
+            _ => Vec::new(),
         }
     }
 
@@ -117,9 +119,11 @@ impl Controllers {
     fn finish(&mut self, at: usize, failed: bool, now: Timestamp) {
         let done = self.in_hand.remove(at);
         for object in done.written {
-            let kind = Kind::of(text(&object, "/kind"));
-            if let Some(Ok(typed)) = kind.map(|kind| Typed::read(kind, &object)) {
-                let work = self.upsert(&typed, Origin::Answer);
+            let Some(kind) = Kind::of(text(&object, "/kind")) else {
+                continue;
+            };
+            if let Ok(typed) = Typed::read(kind, &object) {
+                let work = self.upsert(kind, &typed, Origin::Answer);
                 self.ask(work, now);
             }
         }
@@ -146,6 +150,11 @@ impl Actor for Controllers {
             Kind::Queue,
             Kind::Command,
             Kind::Node,
+            Kind::PersistentVolumeClaim,
+            Kind::Service,
+            Kind::ConfigMap,
+            Kind::Secret,
+            Kind::NetworkPolicy,
         ]
     }
 
@@ -153,7 +162,7 @@ impl Actor for Controllers {
         let work = if report.gone {
             self.remove(report)
         } else {
-            self.upsert(&report.typed, Origin::Watch)
+            self.upsert(report.key.kind, &report.typed, Origin::Watch)
         };
         self.ask(work, now);
     }
@@ -164,7 +173,8 @@ impl Actor for Controllers {
             Kind::Pod => self.world.forget_unseen_pods(),
             Kind::PodGroup => self.world.forget_unseen_groups(),
             Kind::Queue => self.world.forget_unseen_queues(),
-            Kind::Node | Kind::Namespace | Kind::Command => Vec::new(),
+            kind if kind.is_companion() => self.world.forget_unseen_companions(kind.name()),
+            _ => Vec::new(),
         };
         self.ask(work, now);
     }

@@ -125,7 +125,7 @@ impl Scheduler {
             (Typed::Queue(_), true) => Event::QueueGone { name: key, uid },
             (Typed::Node(node), false) => Event::Node((&**node).into()),
             (Typed::Node(_), true) => Event::NodeGone { name: key, uid },
-            (Typed::Job(_) | Typed::Command(_) | Typed::Other, _) => return,
+            (Typed::Job(_) | Typed::Command(_) | Typed::Companion(_) | Typed::Other, _) => return,
         };
         self.engine.apply(&event);
     }

@@ -20,6 +20,16 @@ pub enum Kind {
     Pod,
     /// An order to a queue or a job.
     Command,
+    /// A claim on storage.
+    PersistentVolumeClaim,
+    /// A Service.
+    Service,
+    /// A ConfigMap.
+    ConfigMap,
+    /// A Secret.
+    Secret,
+    /// A NetworkPolicy.
+    NetworkPolicy,
 }
 
 /// What the API has to know of a kind.
@@ -33,9 +43,22 @@ struct Facts {
     status: bool,
 }
 
+/// A kind of the core group.
+const fn core(kind: &'static str, plural: &'static str, namespaced: bool, status: bool) -> Facts {
+    Facts {
+        group: "",
+        api_version: "v1",
+        kind,
+        plural,
+        resource: plural,
+        namespaced,
+        status,
+    }
+}
+
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 12] = [
         Self::Namespace,
         Self::Node,
         Self::Queue,
@@ -43,58 +66,54 @@ impl Kind {
         Self::PodGroup,
         Self::Pod,
         Self::Command,
+        Self::PersistentVolumeClaim,
+        Self::Service,
+        Self::ConfigMap,
+        Self::Secret,
+        Self::NetworkPolicy,
     ];
+    /// How many there are.
+    pub(crate) const COUNT: usize = Self::ALL.len();
 
     const fn facts(self) -> Facts {
-        let (group, api_version, kind, plural, resource, namespaced, status) = match self {
-            Self::Namespace => ("", "v1", "Namespace", "namespaces", "namespaces", false, true),
-            Self::Node => ("", "v1", "Node", "nodes", "nodes", false, true),
-            Self::Pod => ("", "v1", "Pod", "pods", "pods", true, true),
-            Self::Queue => (
-                "scheduling.volcano.sh",
-                "scheduling.volcano.sh/v1beta1",
-                "Queue",
-                "queues",
-                "queues.scheduling.volcano.sh",
-                false,
-                true,
-            ),
-            Self::PodGroup => (
-                "scheduling.volcano.sh",
-                "scheduling.volcano.sh/v1beta1",
-                "PodGroup",
-                "podgroups",
-                "podgroups.scheduling.volcano.sh",
-                true,
-                false,
-            ),
-            Self::Job => (
-                "batch.volcano.sh",
-                "batch.volcano.sh/v1alpha1",
-                "Job",
-                "jobs",
-                "jobs.batch.volcano.sh",
-                true,
-                true,
-            ),
-            Self::Command => (
-                "bus.volcano.sh",
-                "bus.volcano.sh/v1alpha1",
-                "Command",
-                "commands",
-                "commands.bus.volcano.sh",
-                true,
-                false,
-            ),
-        };
-        Facts {
-            group,
-            api_version,
-            kind,
-            plural,
-            resource,
-            namespaced,
-            status,
+        match self {
+            Self::Namespace => core("Namespace", "namespaces", false, true),
+            Self::Node => core("Node", "nodes", false, true),
+            Self::Pod => core("Pod", "pods", true, true),
+            Self::PersistentVolumeClaim => core("PersistentVolumeClaim", "persistentvolumeclaims", true, true),
+            Self::Service => core("Service", "services", true, true),
+            Self::ConfigMap => core("ConfigMap", "configmaps", true, false),
+            Self::Secret => core("Secret", "secrets", true, false),
+            Self::Queue => Facts {
+                group: "scheduling.volcano.sh",
+                api_version: "scheduling.volcano.sh/v1beta1",
+                resource: "queues.scheduling.volcano.sh",
+                ..core("Queue", "queues", false, true)
+            },
+            Self::PodGroup => Facts {
+                group: "scheduling.volcano.sh",
+                api_version: "scheduling.volcano.sh/v1beta1",
+                resource: "podgroups.scheduling.volcano.sh",
+                ..core("PodGroup", "podgroups", true, false)
+            },
+            Self::Job => Facts {
+                group: "batch.volcano.sh",
+                api_version: "batch.volcano.sh/v1alpha1",
+                resource: "jobs.batch.volcano.sh",
+                ..core("Job", "jobs", true, true)
+            },
+            Self::Command => Facts {
+                group: "bus.volcano.sh",
+                api_version: "bus.volcano.sh/v1alpha1",
+                resource: "commands.bus.volcano.sh",
+                ..core("Command", "commands", true, false)
+            },
+            Self::NetworkPolicy => Facts {
+                group: "networking.k8s.io",
+                api_version: "networking.k8s.io/v1",
+                resource: "networkpolicies.networking.k8s.io",
+                ..core("NetworkPolicy", "networkpolicies", true, false)
+            },
         }
     }
 
@@ -133,7 +152,15 @@ impl Kind {
         self.facts().status
     }
 
-    /// Whether it comes from a definition: such kinds count generations.
+    /// Whether it is beside the pods of Jobs: of such objects only the metadata is read.
+    pub const fn is_companion(self) -> bool {
+        matches!(
+            self,
+            Self::PersistentVolumeClaim | Self::Service | Self::ConfigMap | Self::Secret | Self::NetworkPolicy
+        )
+    }
+
+    /// Whether its objects count generations, as those of all groups but the core do.
     pub const fn is_custom(self) -> bool {
         !self.facts().group.is_empty()
     }

@@ -33,6 +33,8 @@ pub(super) struct Seat {
     watches: Vec<Watch>,
     /// It has nothing to do until something happens.
     pub(super) idle: bool,
+    /// It is dead, and nobody has started it again yet.
+    pub(super) down: bool,
 }
 
 impl Seat {
@@ -48,13 +50,14 @@ impl Seat {
             watches: watches.collect(),
             actor,
             idle: false,
+            down: false,
         }
     }
 
     /// The actor died; another takes its place, and will not see less than it had seen.
     pub(super) fn reborn(&mut self, actor: Box<dyn Actor>) {
         self.actor = actor;
-        self.idle = false;
+        (self.idle, self.down) = (false, false);
         for watch in &mut self.watches {
             watch.listed = false;
         }

@@ -35,7 +35,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    pub(super) fn new(path: &[String], findings: Vec<String>, log: &str) -> Self {
+    pub(crate) fn new(path: &[String], findings: Vec<String>, log: &str) -> Self {
         Self {
             path: path.to_vec(),
             findings,

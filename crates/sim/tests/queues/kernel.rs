@@ -3,7 +3,7 @@
 use basalt_engine::Conf;
 use basalt_sim::api::meta_text;
 use basalt_sim::queues::{By, Operation, Work, empty_cluster, run_seed};
-use basalt_sim::{Kernel, Key, Kind, Snapshot, Whim, Who};
+use basalt_sim::{Crash, Kernel, Key, Kind, Snapshot, Whim, Who};
 
 fn empty() -> (Conf, Snapshot) {
     let conf = Conf::embedded();
@@ -74,7 +74,7 @@ fn a_kill_after_any_write_changes_nothing_but_the_time() {
     let (conf, empty) = empty();
     let story = |kill_after: Option<u64>| {
         let mut kernel = Kernel::new(&empty, &conf, Whim::none());
-        kernel.kill_after(kill_after);
+        kernel.crash_after(kill_after.map(|write| (write, Crash::All)));
         let (parent, closed) = (None, false);
         ask(
             &mut kernel,
