@@ -71,6 +71,21 @@ const RUNS: &[Run] = &[
         ],
     },
     Run {
+        name: "jobs: every scenario with a crash after every write, and 2,000 random runs of each",
+        environment: &[],
+        cargo: &[
+            "run",
+            "--release",
+            "-p",
+            "basalt-sim",
+            "--example",
+            "jobs",
+            "--",
+            "--random",
+            "2000",
+        ],
+    },
+    Run {
         name: "property tests, 20,000 cases each",
         environment: &[("PROPTEST_CASES", "20000")],
         cargo: &[

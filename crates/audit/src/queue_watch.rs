@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::queue_state::{Queues, follows_owner, group_ended, job_ended, parent};
-use crate::read::{leaving, list, meta, text};
+use crate::read::{at, leaving, list, meta, text};
 use crate::{Finding, Objects};
 
 const APPLIED: &str = "basalt.sh/applied-commands";
@@ -197,7 +197,9 @@ impl QueueWatch {
             "PodGroup" => group_ended(object, objects),
             _ => false,
         };
-        if !(going && ended) {
+        // Some say beforehand that they go once they have ended.
+        let transient = kind == "Job" && !at(object, &["spec", "ttlSecondsAfterFinished"]).is_null();
+        if !((going || transient) && ended) {
             let message = "is gone, and nobody asked for it".to_owned();
             findings.push(Finding::new("Q3", kind, object, message));
         }

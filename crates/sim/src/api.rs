@@ -134,11 +134,9 @@ impl Typed {
             Kind::Pod => Self::Pod(Box::deserialize(object)?),
             Kind::Node => Self::Node(Box::deserialize(object)?),
             Kind::Command => Self::Command(Box::deserialize(object)?),
-            Kind::PersistentVolumeClaim
-            | Kind::Service
-            | Kind::ConfigMap
-            | Kind::Secret
-            | Kind::NetworkPolicy => Self::Companion(Box::deserialize(object.get("metadata").unwrap_or(&Value::Null))?),
+            Kind::PersistentVolumeClaim | Kind::Service | Kind::ConfigMap | Kind::Secret | Kind::NetworkPolicy => {
+                Self::Companion(Box::deserialize(object.get("metadata").unwrap_or(&Value::Null))?)
+            }
             Kind::Namespace => Self::Other,
         })
     }
@@ -200,6 +198,14 @@ impl Snapshot {
     /// The time.
     pub fn now(&self) -> Timestamp {
         self.now
+    }
+
+    /// The same with the objects of a kind changed, to look at only.
+    pub(crate) fn edited(mut self, kind: Kind, edit: impl Fn(&mut Value)) -> Self {
+        for (_, stored) in self.objects.iter_mut().filter(|(key, _)| key.kind == kind) {
+            edit(Arc::make_mut(&mut stored.object));
+        }
+        self
     }
 }
 

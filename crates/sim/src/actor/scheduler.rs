@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use basalt_api::quantity::ResourceList;
-use basalt_engine::facts::{Event, Resources, quantity};
+use basalt_engine::facts::{ClaimFacts, Event, Resources, VolumeFacts, quantity};
 use basalt_engine::plan::{Plan, QueueState, Transaction, split_key};
 use basalt_engine::{Conf, Engine, Options};
 use jiff::Timestamp;
@@ -22,6 +22,21 @@ struct Account {
     allocated: ResourceList,
     deserved: ResourceList,
     share: String,
+}
+
+/// Storage is not simulated: every claim has this volume, which all nodes reach.
+const VOLUME: &str = "storage";
+
+fn claim(key: Arc<str>, uid: Option<Arc<str>>, gone: bool) -> Event {
+    if gone {
+        return Event::ClaimGone { key, uid };
+    }
+    Event::Claim(ClaimFacts {
+        key,
+        uid: uid.unwrap_or_default(),
+        volume: Some(VOLUME.into()),
+        ..ClaimFacts::default()
+    })
 }
 
 /// A write under way, and what it is part of.
@@ -46,8 +61,13 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler under a configuration, that knows nothing of the cluster yet.
     pub fn new(conf: &Conf) -> Self {
+        let mut engine = Engine::new(conf.clone(), Options::embedded());
+        engine.apply(&Event::Volume(VolumeFacts {
+            name: VOLUME.into(),
+            ..VolumeFacts::default()
+        }));
         Self {
-            engine: Engine::new(conf.clone(), Options::embedded()),
+            engine,
             steps: VecDeque::new(),
             stands: BTreeMap::new(),
             told: Arc::default(),
@@ -125,6 +145,7 @@ impl Scheduler {
             (Typed::Queue(_), true) => Event::QueueGone { name: key, uid },
             (Typed::Node(node), false) => Event::Node((&**node).into()),
             (Typed::Node(_), true) => Event::NodeGone { name: key, uid },
+            (Typed::Companion(_), gone) if report.key.kind == Kind::PersistentVolumeClaim => claim(key, uid, gone),
             (Typed::Job(_) | Typed::Command(_) | Typed::Companion(_) | Typed::Other, _) => return,
         };
         self.engine.apply(&event);
@@ -137,7 +158,13 @@ impl Actor for Scheduler {
     }
 
     fn watches(&self) -> &'static [Kind] {
-        &[Kind::Node, Kind::Queue, Kind::PodGroup, Kind::Pod]
+        &[
+            Kind::Node,
+            Kind::Queue,
+            Kind::PodGroup,
+            Kind::PersistentVolumeClaim,
+            Kind::Pod,
+        ]
     }
 
     fn take_in(&mut self, report: &Report, _: Timestamp) {

@@ -9,9 +9,7 @@ use crate::api::meta::text;
 use crate::api::{Api, Key, Kind};
 
 fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
-    let annotations = object
-        .get("metadata")
-        .and_then(|metadata| metadata.get("annotations"));
+    let annotations = object.get("metadata").and_then(|metadata| metadata.get("annotations"));
     let value = annotations.and_then(|annotations| annotations.get(name));
     value.and_then(Value::as_str).unwrap_or_default()
 }
@@ -65,10 +63,7 @@ fn of_job(api: &Api, job: &Value) -> Vec<String> {
         let indices = 0..number(task, "/replicas");
         wanted.extend(indices.map(|index| format!("{name}-{}-{index}", text(task, "/name"))));
     }
-    let works = matches!(
-        text(job, "/status/state/phase"),
-        "Pending" | "Running" | "Restarting"
-    );
+    let works = matches!(text(job, "/status/state/phase"), "Pending" | "Running" | "Restarting");
     let mut wrong = Vec::new();
     let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
     for (key, pod) in api.of_kind(Kind::Pod) {
@@ -119,7 +114,10 @@ impl Made {
 
     /// What another run made otherwise.
     pub(super) fn compare(&self, other: &Self) -> Vec<String> {
-        let pods = self.0.keys().chain(other.0.keys().filter(|pod| !self.0.contains_key(*pod)));
+        let pods = self
+            .0
+            .keys()
+            .chain(other.0.keys().filter(|pod| !self.0.contains_key(*pod)));
         let count = |made: &Self, pod: &[String; 3]| made.0.get(pod).copied().unwrap_or_default();
         let differs = pods.filter(|pod| count(self, pod) != count(other, pod));
         differs

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{check, phase};
+use super::check;
 use crate::actor::exit;
 use crate::api::meta::text;
 use crate::api::{Api, Key, Kind, Request};
@@ -74,6 +74,8 @@ pub enum Operation {
     Delete(String, String),
     /// Lets a pod end with an exit code.
     Exit(String, u8),
+    /// In place of the scheduler, where it does not take the Job's PodGroup: lets the group in, or else binds its pods.
+    Schedule,
 }
 
 /// What must come of it.
@@ -133,7 +135,10 @@ impl Step {
                 Some(creation(&json!({"kind": "Command", "metadata": {"name": name},
                     "target": target, "action": action})))
             }
-            Operation::Scale { replicas, min_available } => {
+            Operation::Scale {
+                replicas,
+                min_available,
+            } => {
                 let mut tasks = api.get(&job)?.pointer("/spec/tasks")?.clone();
                 for task in tasks.as_array_mut()? {
                     if let Some(count) = replicas.get(text(task, "/name")) {
@@ -152,6 +157,7 @@ impl Step {
                 revision: None,
                 grace: None,
             }),
+            Operation::Schedule => schedule(api),
             Operation::Exit(pod, code) => {
                 let key = Key::new(Kind::Pod, NAMESPACE, pod);
                 let status = exit(api.get(&key)?, *code, now);
@@ -165,6 +171,28 @@ impl Step {
     }
 }
 
+fn schedule(api: &Api) -> Option<Request> {
+    let (key, group) = api.of_kind(Kind::PodGroup).next()?;
+    if matches!(text(group, "/status/phase"), "" | "Pending") {
+        return Some(Request::Patch {
+            key: key.clone(),
+            status: false,
+            merge: json!({"status": {"phase": "Inqueue"}}),
+        });
+    }
+    let waiting = api
+        .of_kind(Kind::Pod)
+        .filter(|(_, pod)| text(pod, "/spec/nodeName").is_empty());
+    let binds = waiting.map(|(key, pod)| {
+        let uid = text(pod, "/metadata/uid").to_owned();
+        (key.name.to_string(), uid, "n1".to_owned())
+    });
+    Some(Request::Bind {
+        namespace: NAMESPACE.to_owned(),
+        binds: binds.collect(),
+    })
+}
+
 impl Expected {
     /// What is otherwise.
     pub(super) fn check(&self, api: &Api) -> Vec<String> {
@@ -174,8 +202,9 @@ impl Expected {
                 wrong.push(format!("{what}: expected {expected}, found {found}"));
             }
         };
-        compare("phase", self.phase.clone(), phase(api));
         let job = api.get(&Key::new(Kind::Job, NAMESPACE, "j"));
+        let phase = job.map_or("", |job| text(job, "/status/state/phase"));
+        compare("phase", self.phase.clone(), phase.to_owned());
         let retries = job.and_then(|job| job.pointer("/status/retryCount")?.as_i64());
         compare("retries", self.retries.to_string(), retries.unwrap_or(0).to_string());
         let pods: BTreeMap<String, String> = api
