@@ -13,10 +13,13 @@ use crate::explain::Shortages;
 use crate::facts::Event;
 use crate::ledger::Status;
 use crate::model::{ClassId, Id, QueueId, TaskId};
-use crate::plan::{Plan, QueueState, Transaction, Waiting};
+use crate::plan::{Plan, QueueState, Transaction, Waiting, WaitingList};
 use crate::plugin::{Blocker, Hooks};
 use crate::resources::{Amounts, DimId};
 use crate::session::{Promise, State};
+
+/// The part of the recounts and tells of a cycle that one with other work does.
+const BUSY: usize = 20;
 
 /// What is not in the scheduler's configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +46,7 @@ impl Default for Options {
             hold_ms: 60_000,
             recount_ms: 50,
             tells: 1_000,
-            recounts: 2_000,
+            recounts: 200,
         }
     }
 }
@@ -92,7 +95,7 @@ pub struct Engine {
     state: State,
     candidates: Candidates,
     shortages: Shortages,
-    waiting: Arc<Vec<Arc<Waiting>>>,
+    waiting: Arc<WaitingList>,
     queues: Arc<Vec<QueueState>>,
     statistics: Statistics,
     /// The time of the last cycle.
@@ -276,6 +279,8 @@ impl Engine {
         self.state.now_ms = now_ms;
         self.expire(now_ms);
         let recount = self.recount_due_ms.take_if(|due| *due <= now_ms).is_some();
+        // Who comes is served first: numbers are worked out again, and told, mostly in cycles of their own.
+        let share = if self.state.changed { BUSY } else { 1 };
         if !self.state.changed && !recount {
             return Plan {
                 transactions: Vec::new(),
@@ -296,7 +301,11 @@ impl Engine {
         }
         self.state.open();
         let mut jobs = self.state.hopefuls();
-        let recounts = if recount { self.options.recounts } else { 0 };
+        let recounts = if recount {
+            self.options.recounts.div_ceil(share)
+        } else {
+            0
+        };
         let recounted = self.state.outdated(&mut jobs, recounts);
         let mut cycle = Cycle {
             state: &mut self.state,
@@ -318,7 +327,7 @@ impl Engine {
         stage("open");
         cycle.run(stage);
         let transactions = cycle.close(now_ms);
-        let news = cycle.settle(self.options.tells);
+        let news = cycle.settle(self.options.tells.div_ceil(share));
         // What was decided changes the numbers of those that came before it.
         self.state.moves += u64::from(transactions.iter().any(Transaction::moves));
         if self.state.is_behind() {
@@ -413,44 +422,13 @@ fn awaited(state: &State) -> FxHashMap<QueueId, Vec<(DimId, i64)>> {
     awaited
 }
 
-/// Brings the list of waiting groups up to date; it is sorted by key. What is known already is no news, and what is no
-/// news is not looked at.
-fn merge(waiting: &mut Arc<Vec<Arc<Waiting>>>, mut news: BTreeMap<Arc<str>, Option<Arc<Waiting>>>) {
-    let mut at = 0;
-    news.retain(|key, new| {
-        at += before(&waiting[at..], key);
-        let known = waiting.get(at).filter(|known| known.pod_group == *key);
-        known != new.as_ref()
-    });
-    if news.is_empty() {
-        return;
-    }
-    // Nobody else may have the list any more: then it is moved, not copied.
-    let known = Arc::try_unwrap(std::mem::take(waiting)).unwrap_or_else(|shared| shared.to_vec());
-    let mut merged = Vec::with_capacity(known.len() + news.len());
-    let mut known = known.into_iter();
+/// Brings the list of waiting groups up to date. What is known already is no news.
+fn merge(waiting: &mut Arc<WaitingList>, news: BTreeMap<Arc<str>, Option<Arc<Waiting>>>) {
     for (key, new) in news {
-        let untouched = before(known.as_slice(), &key);
-        merged.extend(known.by_ref().take(untouched));
-        if known.as_slice().first().is_some_and(|known| known.pod_group == key) {
-            known.next();
+        if waiting.get(&key) != new.as_ref() {
+            Arc::make_mut(waiting).set(&key, new);
         }
-        merged.extend(new);
     }
-    merged.extend(known);
-    *waiting = Arc::new(merged);
-}
-
-/// How many of a sorted list come before a key: few steps if it is near.
-fn before(list: &[Arc<Waiting>], key: &str) -> usize {
-    let is_before = |at: usize| list.get(at).is_some_and(|known| *known.pod_group < *key);
-    let (mut from, mut step) = (0, 1);
-    while is_before(from + step - 1) {
-        from += step;
-        step *= 2;
-    }
-    let rest = &list[from.min(list.len())..(from + step).min(list.len())];
-    from + rest.partition_point(|known| *known.pod_group < *key)
 }
 
 /// The account of every queue, by name.

@@ -1,11 +1,14 @@
 //! What the engine decides: plain data, in a stable order, ready to be written down or carried out.
 
+mod waiting;
+
 use std::sync::Arc;
 
 use basalt_api::reason::Reason;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Phase, Resources, Tally};
+pub use waiting::WaitingList;
 
 /// The outcome of a cycle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -14,7 +17,7 @@ pub struct Plan {
     /// What to do, one entry per pod group, in the order in which it was decided.
     pub transactions: Vec<Transaction>,
     /// Every pod group that waits, and why; sorted by key. Shared with the engine: an unchanged list costs nothing.
-    pub waiting: Arc<Vec<Arc<Waiting>>>,
+    pub waiting: Arc<WaitingList>,
     /// Every queue, sorted by name. Shared with the engine.
     pub queues: Arc<Vec<QueueState>>,
 }

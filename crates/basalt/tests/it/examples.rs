@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::server::{Server, eventually, kubectl_present};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What a manifest says of itself.
 struct Example {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::helpers::{apply, job_in};
 use crate::server::{Server, eventually, kubectl_present};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const JOBS: usize = 20;
 const SCALINGS: u32 = 100;
 const NODES: u32 = 10;

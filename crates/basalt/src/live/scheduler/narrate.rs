@@ -18,7 +18,7 @@ use basalt_api::reason::{Code, Reason};
 use basalt_controllers::{Change, EventType, Target};
 use basalt_engine::facts::Phase;
 use basalt_engine::ledger::Counts;
-use basalt_engine::plan::{Plan, Transaction, Waiting, split_key};
+use basalt_engine::plan::{Plan, Transaction, Waiting, WaitingList, split_key};
 use basalt_engine::session::State;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -121,7 +121,7 @@ pub(super) struct Narrator {
     told: BTreeMap<String, Told>,
     /// Groups of which reasons stand.
     reasoned: BTreeSet<String>,
-    waiting: Arc<Vec<Arc<Waiting>>>,
+    waiting: Arc<WaitingList>,
     numbers: Bucket,
     /// Some numbers are older than they should be: look again then.
     stale_until: Option<Timestamp>,
@@ -247,13 +247,9 @@ impl Narrator {
     }
 
     /// Groups of which reasons stand that no longer hold.
-    fn no_longer_reasoned(&self, waiting: &[Arc<Waiting>]) -> Vec<String> {
-        let waits = |key: &str| {
-            waiting
-                .binary_search_by(|waiting| (*waiting.pod_group).cmp(key))
-                .is_ok()
-        };
-        self.reasoned.iter().filter(|key| !waits(key)).cloned().collect()
+    fn no_longer_reasoned(&self, waiting: &WaitingList) -> Vec<String> {
+        let reasoned = self.reasoned.iter().filter(|key| waiting.get(key).is_none());
+        reasoned.cloned().collect()
     }
 
     /// Drafts a group's reasons. Where only numbers changed, that can wait a little.

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use basalt_engine::facts::Resources;
 use basalt_engine::ledger::Status;
 use basalt_engine::model::Id;
-use basalt_engine::plan::{Plan, QueueState, Waiting, split_key};
+use basalt_engine::plan::{Plan, QueueState, WaitingList, split_key};
 use basalt_engine::resources::DimId;
 use basalt_engine::{Engine, Statistics};
 use prometheus_client::metrics::family::Family;
@@ -26,7 +26,7 @@ pub(crate) struct Numbers {
     queues: Arc<Vec<QueueState>>,
     /// Weight, capability and what all pods ask for, by queue.
     limits: BTreeMap<Arc<str>, (u32, Resources, Resources)>,
-    waiting: Arc<Vec<Arc<Waiting>>>,
+    waiting: Arc<WaitingList>,
     /// The largest part of the cluster that a group has in any dimension.
     shares: Vec<(Arc<str>, f64)>,
     statistics: Statistics,
