@@ -112,13 +112,15 @@ pub fn explore(conf: &Conf, scenarios: &[Scenario], extent: Extent) -> (Tried, V
                 tried.writes += end.writes;
                 let first = 1 + tried.scenarios % extent.stride.max(1);
                 let writes = || (first..=end.writes).step_by(usize::try_from(extent.stride.max(1)).unwrap_or(1));
-                // What a user does at a certain time means something else after an outage.
+                // What a user does at a certain time means something else after an outage, or where requests fail and are
+                // tried again later: another pod may have ended by then.
                 let timed = scenario.steps.iter().any(|step| step.at.is_some());
                 let crashes = Crash::ALL
                     .into_iter()
                     .filter(move |crash| !timed || *crash != Crash::Outage);
                 let crashes = crashes.flat_map(|crash| writes().map(move |write| Trouble::Crash(write, crash)));
-                let troubles = crashes.chain((0..extent.random).map(Trouble::Random));
+                let random = if timed { 0 } else { extent.random };
+                let troubles = crashes.chain((0..random).map(Trouble::Random));
                 pieces.extend(troubles.map(|trouble| (*scenario, end, trouble)));
             }
             Err(failure) => failures.push(failure.clone()),
