@@ -262,12 +262,21 @@ pub enum QueueState {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Reservation {
-    /// Names of the locked nodes.
+    /// Names of the locked nodes, in order.
     #[serde(skip_serializing_if = "unset")]
     pub nodes: Vec<String>,
     /// What is idle on them.
     #[serde(skip_serializing_if = "unset")]
     pub resource: ResourceList,
+    /// What the queue and its descendants use on them.
+    #[serde(skip_serializing_if = "unset")]
+    pub used: ResourceList,
+    /// What idle and used together must reach; for a percentage, what the chosen nodes are worth.
+    #[serde(skip_serializing_if = "unset")]
+    pub target: ResourceList,
+    /// Pods of others on the locked nodes that must end or be evicted before the target is met; 0 when it is.
+    #[schemars(range(min = 0))]
+    pub waiting_for: i32,
 }
 
 impl Queue {

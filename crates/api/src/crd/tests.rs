@@ -174,6 +174,16 @@ fn queues_are_validated() {
         );
     }
     check("status.reservation.nodes[]", json!({ "type": "string" }));
+    for amounts in ["resource", "used", "target"] {
+        check(
+            &format!("status.reservation.{amounts}{{}}"),
+            json!({ "x-kubernetes-int-or-string": true }),
+        );
+    }
+    check(
+        "status.reservation.waitingFor",
+        json!({ "type": "integer", "minimum": 0, "default": none }),
+    );
     check(
         "status.conditions",
         json!({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] }),
