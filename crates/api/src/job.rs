@@ -365,6 +365,9 @@ pub struct JobStatus {
     /// Restarts whose pods are not all gone yet. Not in Volcano.
     #[serde(skip_serializing_if = "unset")]
     pub restarts: Vec<Restart>,
+    /// Places whose pods were taken away and which a policy waits for. Not in Volcano.
+    #[serde(skip_serializing_if = "unset")]
+    pub vacancies: Vec<Vacancy>,
     /// uids of the Commands that have had their effect. Not in Volcano.
     #[serde(skip_serializing_if = "unset")]
     pub applied_commands: Vec<String>,
@@ -389,6 +392,30 @@ pub struct Restart {
     /// uid of the PodGroup that goes with them.
     #[serde(skip_serializing_if = "unset")]
     pub pod_group: String,
+}
+
+/// A place of which the pod was taken away.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema, PartialEq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Vacancy {
+    /// The task.
+    pub task: String,
+    /// The index of the pod.
+    #[schemars(range(min = 0))]
+    pub index: i32,
+    /// When it was missed.
+    pub since: Option<Time>,
+}
+
+impl Vacancy {
+    /// The place of a task with that index, vacant since then; none if the index is beyond all indices.
+    pub fn new(task: &str, index: u32, since: Time) -> Option<Self> {
+        Some(Self {
+            task: task.to_owned(),
+            index: i32::try_from(index).ok()?,
+            since: Some(since),
+        })
+    }
 }
 
 /// Where a job stands, and since when.

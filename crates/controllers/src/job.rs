@@ -17,6 +17,7 @@ mod pod;
 mod policy;
 mod restart;
 mod status;
+mod vacancy;
 mod volumes;
 
 use std::collections::BTreeMap;
@@ -160,7 +161,10 @@ impl Turn {
             status::enter(job, &mut turn.status, Step::to(JobPhase::Pending), now);
         }
         let mut census = Census::of(job, uid, &turn.status, &view.pods);
+        vacancy::note(view, &census, &mut turn.status, now);
+        let version = turn.status.version;
         if turn.act(view, &census, said, now) {
+            vacancy::settle(job, &mut turn.status, version);
             census = Census::of(job, uid, &turn.status, &view.pods);
         } else {
             turn.forget_restarts(view, &census);

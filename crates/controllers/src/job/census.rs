@@ -245,7 +245,8 @@ pub(crate) fn lost_place<'a>(job: &Job, status: &JobStatus, pod: &'a PodRecord) 
     (!ours).then_some((name, index))
 }
 
-fn place(task: &TaskSpec, index: u32) -> Place<'_> {
+/// The place of the pod of a task with that index.
+pub(crate) fn place(task: &TaskSpec, index: u32) -> Place<'_> {
     let size = task.partition_policy.as_ref().map(|policy| policy.partition_size);
     let size = size.and_then(|size| u32::try_from(size).ok());
     Place {

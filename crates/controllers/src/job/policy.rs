@@ -13,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::JobView;
 use super::census::{Census, TaskCensus, wanted};
 use super::group::is_replaced;
+use super::vacancy;
 use crate::pod::PodRecord;
 
 /// Restarts of containers that a task bears, unless told otherwise.
@@ -152,23 +153,35 @@ fn of_pod(status: &JobStatus, pod: &PodRecord) -> Option<(Event, Option<i32>)> {
     }
 }
 
-/// Pods that vanished without anybody having seen them go.
+/// Pods that vanished, and places that wait for a successor since.
 fn losses<'a>(
     view: &JobView<'a>,
     status: &JobStatus,
     place: usize,
     counted: &TaskCensus<'a>,
 ) -> impl Iterator<Item = Happening<'a>> {
-    let lost = counted.lost(view, status, place);
-    lost.into_iter().map(move |index| Happening {
+    let task = view.job.spec.tasks.get(place).map_or("", |task| task.name.as_str());
+    let lost = counted.lost(view, status, place).into_iter();
+    let lost = lost.filter(move |index| !vacancy::is_noted(status, task, *index));
+    let vacant = vacancy::of_task(status, task).map(|(index, since)| (index, Some(since)));
+    let all: Vec<_> = lost.map(|index| (index, None)).chain(vacant).collect();
+    all.into_iter().map(move |(index, at)| loss(place, index, at))
+}
+
+fn loss<'a>(place: usize, index: u32, at: Option<Timestamp>) -> Happening<'a> {
+    Happening {
         event: Event::PodEvicted,
         exit_code: None,
         task: Some(place),
         index: Some(index),
-        // Its successor was made when it was missed.
-        at: counted.present.get(&index).map(|pod| pod.since),
+        at,
         pod: None,
-    })
+    }
+}
+
+/// Whether the Job waits a while before it answers the loss of a pod of this task.
+pub(crate) fn waits_for_successors(job: &Job, task: usize) -> bool {
+    answer(job, &loss(task, 0, None)).is_some_and(|policy| policy.timeout.is_some())
 }
 
 fn of_task<'a>(job: &Job, status: &JobStatus, place: usize, counted: &TaskCensus<'a>) -> Option<Happening<'a>> {

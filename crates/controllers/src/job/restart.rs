@@ -25,11 +25,15 @@ pub(crate) fn is_outdated(status: &JobStatus, place: Place<'_>, pod: &PodRecord)
 
 /// Whether a restart takes this pod away.
 pub(crate) fn goes(restart: &Restart, place: Place<'_>, pod: &PodRecord) -> bool {
+    pod.retry < restart.retry && covers(restart, place)
+}
+
+/// Whether a restart is about this place.
+pub(crate) fn covers(restart: &Restart, place: Place<'_>) -> bool {
     let within = |scope: Option<i32>, value: Option<u32>| {
         scope.is_none_or(|scope| value.is_some_and(|value| i64::from(value) == i64::from(scope)))
     };
-    pod.retry < restart.retry
-        && (restart.task.is_empty() || restart.task == place.task)
+    (restart.task.is_empty() || restart.task == place.task)
         && within(restart.index, Some(place.index))
         && within(restart.partition, place.partition)
 }

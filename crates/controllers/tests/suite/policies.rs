@@ -331,6 +331,28 @@ fn an_action_can_wait() {
         &spec,
         "evict w-1\n pass 29\n = phase Running\n pass 1\n = phase Aborting",
     );
+    life(
+        &spec,
+        "gone w-1\n pass 29\n = phase Pending\n pass 1\n = phase Aborting",
+    );
+    // What waits does so over a restart of the controllers, and does not when the successor runs.
+    life(
+        &spec,
+        "gone w-1\n pass 20\n down\n up\n pass 9\n = phase Pending\n pass 1\n = phase Aborting",
+    );
+    life(
+        &spec,
+        "down\n gone w-1\n up\n = pods w-0 w-1 w-2\n pass 29\n = phase Pending\n pass 1\n = phase Aborting",
+    );
+    life(
+        &spec,
+        "gone w-1\n pass 20\n run\n down\n up\n pass 20\n = phase Running",
+    );
+    let spec = job(&json!([{"event": "PodEvicted", "action": "RestartPod", "timeout": "30s"}]));
+    life(
+        &spec,
+        "gone w-1\n down\n up\n pass 30\n = retry 1\n reap\n = pods w-0 w-1 w-2\n pass 60\n = retry 1\n run\n = retry 1",
+    );
 }
 
 #[test]
