@@ -18,6 +18,7 @@ pub mod key;
 pub mod pod;
 pub mod podgroup;
 pub mod queue;
+pub mod reservation;
 pub mod words;
 pub mod world;
 

@@ -13,6 +13,7 @@ mod queue;
 mod random;
 mod scale;
 mod script;
+mod search;
 mod tallies;
 mod tree;
 mod world;
