@@ -15,6 +15,7 @@ mod history;
 mod job;
 mod node;
 mod objects;
+pub mod oracle;
 mod quantity;
 mod queue;
 mod queue_state;
