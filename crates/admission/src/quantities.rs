@@ -10,6 +10,29 @@ use crate::read::{at, brief, items};
 /// Amounts count no further than this (10^23 units): hundreds of thousands of them can be added up.
 const NANO_MAX: i128 = 10_i128.pow(32);
 
+/// Whether a text can be the name of a resource: `cpu`, or `nvidia.com/gpu`.
+pub(crate) fn is_resource(name: &str) -> bool {
+    const NAME_MAX: usize = 63;
+    const DOMAIN_MAX: usize = 253;
+    let (domain, name) = match name.split_once('/') {
+        Some((domain, name)) => (Some(domain), name),
+        None => (None, name),
+    };
+    let ends = |part: &str, edge: fn(&u8) -> bool| {
+        let bytes = part.as_bytes();
+        bytes.first().is_some_and(edge) && bytes.last().is_some_and(edge)
+    };
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let label = |part: &str| {
+        let lower = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        ends(part, lower) && part.bytes().all(|byte| lower(&byte) || byte == b'-')
+    };
+    name.len() <= NAME_MAX
+        && ends(name, u8::is_ascii_alphanumeric)
+        && name.bytes().all(inner)
+        && domain.is_none_or(|domain| domain.len() <= DOMAIN_MAX && domain.split('.').all(label))
+}
+
 /// The entries of a map; none if it is something else.
 pub(crate) fn entries(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
     value

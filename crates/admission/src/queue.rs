@@ -27,6 +27,7 @@ pub(crate) const RULES: &[Rule] = &[
     shape::HIERARCHY,
     limits::QUANTITIES,
     limits::ORDERED,
+    limits::PERCENTAGE,
     place::ROOT_FIXED,
     place::PARENT_SELF,
     place::PARENT_EXISTS,
@@ -96,6 +97,14 @@ pub(crate) fn warnings(case: &Case<'_>) -> Vec<String> {
                 ));
             }
         }
+    }
+    let guarantee = |part: &str| at(case.object, &format!("/spec/guarantee/{part}"));
+    let nothing = |value: &Value| value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+    if !guarantee("policy").is_null() && nothing(guarantee("resource")) && nothing(guarantee("percentage")) {
+        warnings.push(format!(
+            "{}: spec.guarantee.policy is set, but nothing is guaranteed: add spec.guarantee.resource or .percentage",
+            case.subject()
+        ));
     }
     let opened = text(case.object, "/spec/state") == "Open"
         && case

@@ -1,5 +1,8 @@
 //! What comes in: one write request, and what an administrator has set.
 
+use basalt_api::Quantity;
+use basalt_api::fraction::Fraction;
+use basalt_api::quantity::Format;
 use serde_json::Value;
 
 /// The verb of a write, as admission sees it (a patch is an update).
@@ -54,6 +57,13 @@ pub struct Settings {
     pub queue_depth_max: usize,
     /// Whether a delivery also needs the right to `use` the queue.
     pub queue_acl: bool,
+    /// The part of the cluster that all queues together may be guaranteed.
+    pub guarantee_share: Fraction,
+}
+
+impl Settings {
+    /// All of the cluster.
+    const WHOLE: i128 = 1_000_000_000;
 }
 
 impl Default for Settings {
@@ -61,6 +71,7 @@ impl Default for Settings {
         Self {
             queue_depth_max: 5,
             queue_acl: false,
+            guarantee_share: Fraction::new(Quantity::from_nano(Self::WHOLE, Format::DecimalSi).unwrap_or_default()),
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::quantity::Quantity;
+use crate::quantity::{Quantity, QuantityError};
 
 const ONE: i128 = 1_000_000_000;
 
@@ -37,6 +38,33 @@ impl Fraction {
         }
         let product = i128::from(count) * self.0.nano() / ONE;
         u64::try_from(product).unwrap_or(u64::MAX)
+    }
+}
+
+/// Why a text is no share.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FractionError {
+    /// It is no number.
+    #[error(transparent)]
+    Number(#[from] QuantityError),
+    /// It is a number outside the range.
+    #[error("{text} is not a share: choose a number from 0 to 1, for example 0.25")]
+    Range {
+        /// What was written.
+        text: String,
+    },
+}
+
+impl FromStr for Fraction {
+    type Err = FractionError;
+
+    fn from_str(text: &str) -> Result<Self, FractionError> {
+        let fraction = Self(Quantity::parse(text)?);
+        if fraction.is_share() {
+            return Ok(fraction);
+        }
+        let text = text.to_owned();
+        Err(FractionError::Range { text })
     }
 }
 
@@ -87,6 +115,16 @@ mod tests {
         check("0.333333333", 3, 0);
         check("1.5", 10, 0);
         check("-0.5", 10, 0);
+    }
+
+    #[test]
+    fn texts_within_the_range() {
+        for text in ["0", "0.2", "1", "1.0", "250m"] {
+            assert!(text.parse::<Fraction>().is_ok(), "{text}");
+        }
+        for text in ["", "-0.1", "1.01", "20%", "half"] {
+            assert!(text.parse::<Fraction>().is_err(), "{text}");
+        }
     }
 
     #[test]

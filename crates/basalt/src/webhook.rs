@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use basalt_admission::Settings;
+use basalt_api::fraction::Fraction;
 use basalt_apiserver::face::{TlsOptions, serve_router};
 
 use crate::connection::ConnectionFlags;
@@ -53,6 +54,9 @@ pub struct WebhookArguments {
     /// Levels under root that the tree of queues may have
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=32))]
     max_queue_depth: u8,
+    /// The part of the cluster that all queues together may be guaranteed, from 0 to 1
+    #[arg(long, value_name = "SHARE", default_value = "1.0")]
+    guarantee_share: Fraction,
     /// Whoever delivers to a queue needs the right to use it (verb use on queues/NAME)
     #[arg(long)]
     queue_acl: bool,
@@ -62,6 +66,7 @@ impl WebhookArguments {
     fn settings(&self) -> Settings {
         Settings {
             queue_depth_max: self.max_queue_depth.into(),
+            guarantee_share: self.guarantee_share,
             queue_acl: self.queue_acl,
         }
     }

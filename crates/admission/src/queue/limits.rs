@@ -1,20 +1,27 @@
-//! The quantities of one queue: guarantee ≤ deserved ≤ capability, where they are set.
+//! The quantities of one queue: guarantee ≤ deserved ≤ capability, where they are set, also of a guarantee that is a
+//! percentage.
 
 use serde_json::Value;
 
-use crate::quantities::{amount, amounts, entries, quantity};
+use crate::quantities::{amount, amounts, entries, is_resource, quantity, share_of, shares, written};
 use crate::read::{at, brief};
 use crate::rule::{Case, Rule};
 
 pub(super) const QUANTITIES: Rule = Rule::invalid(
     "queue/quantities",
-    "quantities can be read and are not negative; pods and extended resources are whole",
+    "quantities can be read, have the names of resources and are not negative; pods and extended resources are whole",
     quantities,
 );
 pub(super) const ORDERED: Rule = Rule::invalid(
     "queue/limits-ordered",
     "guarantee is at most deserved, deserved at most capability, in each dimension that both set",
     ordered,
+);
+
+pub(super) const PERCENTAGE: Rule = Rule::forbidden(
+    "queue/percentage-within-limits",
+    "spec.guarantee.percentage of what the nodes offer is at most deserved and capability, in each dimension that both set",
+    percentage,
 );
 
 const LISTS: [&str; 3] = ["guarantee.resource", "deserved", "capability"];
@@ -40,13 +47,55 @@ fn quantities(case: &Case<'_>, broken: &mut Vec<String>) {
         }
         for (dimension, written) in entries(values) {
             let place = format!("{}: spec.{name}[{dimension}]", case.subject());
+            if !is_resource(dimension) {
+                broken.push(format!(
+                    "{place} has no name of a resource, write for example cpu or nvidia.com/gpu"
+                ));
+            }
             match quantity(written) {
-                Err(error) => broken.push(format!("{place}: {error}")),
+                Err(error) => broken.push(format!("{place}: {error}, write for example {}", example(dimension))),
                 Ok(amount) if amount.is_negative() => broken.push(format!("{place} is {amount}, choose 0 or more")),
                 Ok(amount) if is_whole_only(dimension) && !amount.is_whole() => {
                     broken.push(format!("{place} is {amount}, choose a whole number"));
                 }
                 Ok(_) => {}
+            }
+        }
+    }
+}
+
+/// How a quantity of this is written.
+fn example(dimension: &str) -> &'static str {
+    match dimension {
+        "cpu" => "2 (cores) or 500m",
+        "memory" | "ephemeral-storage" => "4Gi or 4G",
+        _ => "2",
+    }
+}
+
+/// As `ordered`, for a percentage: it weighs what the nodes offer now.
+fn percentage(case: &Case<'_>, broken: &mut Vec<String>) {
+    for (dimension, share) in shares(case.object) {
+        let Some(total) = case.view.cluster_total(dimension) else {
+            continue;
+        };
+        let before = case
+            .old
+            .and_then(|old| shares(old).find(|(name, _)| *name == dimension));
+        let raised = before.is_none_or(|(_, before)| share > before);
+        for upper in [LISTS[1], LISTS[2]] {
+            let Some(most) = amount(list(case.object, upper), dimension) else {
+                continue;
+            };
+            let before = case.old.and_then(|old| amount(list(old, upper), dimension));
+            let lowered = before.is_none_or(|before| most < before);
+            let least = share_of(share, total);
+            if least > most.nano() && (raised || lowered) {
+                broken.push(format!(
+                    "{}: spec.guarantee.percentage makes {} of {dimension}, more than spec.{upper}[{dimension}], which is {most}: lower the one or raise the other",
+                    case.subject(),
+                    written(least, most.format())
+                ));
             }
         }
     }

@@ -4,7 +4,7 @@ use basalt_api::Quantity;
 use basalt_api::fraction::Fraction;
 use basalt_api::names;
 
-use crate::quantities::quantity;
+use crate::quantities::{is_resource, quantity};
 use crate::read::{annotation, at, brief, items};
 use crate::rule::{Case, Rule};
 
@@ -23,7 +23,7 @@ pub(super) const GUARANTEE_POLICY: Rule = Rule::invalid(
 );
 pub(super) const GUARANTEE_PERCENTAGE: Rule = Rule::invalid(
     "queue/guarantee-percentage",
-    "spec.guarantee.percentage names resources and a share of the nodes within 0 and 1",
+    "spec.guarantee.percentage names resources, each once, and a share of the nodes within 0 and 1",
     guarantee_percentage,
 );
 pub(super) const HIERARCHY: Rule = Rule::invalid(
@@ -80,11 +80,19 @@ fn guarantee_percentage(case: &Case<'_>, broken: &mut Vec<String>) {
         ));
     }
     let dimensions = items(percentage, "/dimensions");
-    let named = |dimension: &serde_json::Value| dimension.as_str().is_some_and(|name| !name.is_empty());
+    let named = |dimension: &serde_json::Value| dimension.as_str().is_some_and(is_resource);
     if dimensions.is_empty() || !dimensions.iter().all(named) {
         broken.push(format!(
-            "{place}.dimensions is {}, name at least one resource, for example [\"cpu\"]",
+            "{place}.dimensions is {}, name at least one resource, for example [\"cpu\", \"nvidia.com/gpu\"]",
             brief(at(percentage, "/dimensions"))
+        ));
+    }
+    let twice =
+        |(at, dimension): &(usize, &serde_json::Value)| dimensions.iter().take(*at).any(|one| one == *dimension);
+    if let Some((_, dimension)) = dimensions.iter().enumerate().find(twice) {
+        broken.push(format!(
+            "{place}.dimensions names {} twice, name each resource once",
+            brief(dimension)
         ));
     }
 }

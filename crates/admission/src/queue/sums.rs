@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::quantities::{amount, amounts, share_of, shares, written};
 use crate::read::at;
+use crate::request::Settings;
 use crate::rule::{Case, Rule};
 use crate::view::{Measure, Tally, parent_of};
 
@@ -35,7 +36,7 @@ pub(super) const DESERVED_WITHIN_CLUSTER: Rule = Rule::forbidden(
 );
 pub(super) const GUARANTEE_WITHIN_CLUSTER: Rule = Rule::forbidden(
     "queue/guarantee-within-cluster",
-    "what the queues under root are guaranteed is together at most what the nodes offer",
+    "what the queues under root are guaranteed, each and together, is at most the part of what the nodes offer that the settings allow (1.0)",
     |case, broken| Kind::Guarantee.within(case, broken, true),
 );
 pub(super) const CAPABILITY_WITHIN_PARENT: Rule = Rule::forbidden(
@@ -141,7 +142,17 @@ impl Kind {
     fn together(self, case: &Case<'_>, queue: &str, dimension: &str) -> i128 {
         let sum = |measure| case.view.tree().tally(queue, &measure).map_or(0, |tally| tally.sum);
         let amount = sum(self.measure(dimension));
-        amount.saturating_add(self.weighed(case, dimension, sum(Measure::Share(dimension.into()))))
+        if self != Self::Guarantee {
+            return amount;
+        }
+        let shares = self.weighed(case, dimension, sum(Measure::Share(dimension.into())));
+        // Where both are written the smaller does not count.
+        let smaller = case.view.tree().either(queue, dimension);
+        let smaller = smaller.fold(0_i128, |sum, (amount, share, queues)| {
+            let least = amount.min(self.weighed(case, dimension, share));
+            sum.saturating_add(least.saturating_mul(queues))
+        });
+        amount.saturating_add(shares).saturating_sub(smaller)
     }
 
     /// What a share of the cluster weighs: nothing while there are no nodes, or where it is no guarantee.
@@ -150,7 +161,7 @@ impl Kind {
         share_of(share, cluster.unwrap_or_default())
     }
 
-    /// What the queue itself sets: an amount, a share of the cluster, or both together.
+    /// What the queue itself sets: an amount, a share of the cluster, or the larger of both.
     fn own(self, case: &Case<'_>, queue: &Value, dimension: &str) -> Option<i128> {
         let written = amount(self.list(queue), dimension).map(Quantity::nano);
         let share = shares(queue).filter(|(name, _)| *name == dimension && self == Self::Guarantee);
@@ -159,7 +170,7 @@ impl Kind {
             return None;
         }
         let share = self.weighed(case, dimension, share.unwrap_or_default());
-        Some(written.unwrap_or_default().saturating_add(share))
+        Some(written.unwrap_or_default().max(share))
     }
 
     /// What the queue counts for: its own amount, else what its children have.
@@ -182,7 +193,7 @@ impl Kind {
             let share = tree.own(queue, &Measure::Share(dimension.into())).unwrap_or_default();
             // A share bounds nothing while there is nothing that it is a share of.
             let known = self != Self::Guarantee || share == 0 || case.view.cluster_total(dimension).is_some();
-            let amount = amount.saturating_add(self.weighed(case, dimension, share));
+            let amount = amount.max(self.weighed(case, dimension, share));
             return known.then_some(Bound { queue, amount });
         }
         let top = path
@@ -191,8 +202,29 @@ impl Kind {
         if self == Self::Capability || top != Some(names::ROOT_QUEUE) {
             return None;
         }
-        let amount = case.view.cluster_total(dimension)?;
+        self.cluster(case, dimension)
+    }
+
+    /// What the cluster has to give: of guarantees only so much as the settings allow.
+    fn cluster<'a>(self, case: &Case<'a>, dimension: &str) -> Option<Bound<'a>> {
+        let total = case.view.cluster_total(dimension)?;
+        let amount = match self {
+            Self::Guarantee => share_of(case.settings.guarantee_share.value().nano(), total),
+            Self::Deserved | Self::Capability => total,
+        };
         Some(Bound { queue: "", amount })
+    }
+
+    /// Judges what this queue alone is guaranteed, where a queue above bounds the sum: that one may have been written
+    /// when there were more nodes, or none.
+    fn alone(self, case: &Case<'_>, broken: &mut Vec<String>, dimension: &str) {
+        let (Some(new), Some(bound)) = (self.own(case, case.object, dimension), self.cluster(case, dimension)) else {
+            return;
+        };
+        let before = case.old.and_then(|old| self.own(case, old, dimension));
+        if before.is_none_or(|before| new > before) && new > bound.amount {
+            broken.push(self.exceeded(case, dimension, &bound, new, new));
+        }
     }
 
     /// Judges what this queue adds to what bounds it from above.
@@ -205,6 +237,9 @@ impl Kind {
                 continue;
             };
             if bound.queue.is_empty() != cluster {
+                if cluster && self == Self::Guarantee {
+                    self.alone(case, broken, &dimension);
+                }
                 continue;
             }
             let new = self.counts(case, case.object, &dimension);
@@ -238,7 +273,7 @@ impl Kind {
         let part = match (own, set) {
             (Some(own), Some(set)) if own.nano() == set => format!("{}: {field} is {own}", case.subject()),
             (_, Some(set)) => format!(
-                "{}: spec.guarantee of {dimension} is {} with its percentage",
+                "{}: spec.guarantee.percentage makes {} of {dimension}",
                 case.subject(),
                 say(set)
             ),
@@ -250,12 +285,18 @@ impl Kind {
                 "{part}, more than {field} of its ancestor {queue:?}, which is {}: lower it to at most {room} or raise {queue:?} first",
                 say(bound.amount)
             ),
-            (_, "") => format!(
-                "{part}, with which the queues under root {} {}, more than the nodes offer, which is {}: lower it to at most {room} or add nodes",
-                self.verb(),
-                say(total),
-                say(bound.amount)
-            ),
+            (_, "") => {
+                let (offered, remedy) = self.offered(case);
+                let whole = if new == total {
+                    String::new()
+                } else {
+                    format!(", with which the queues under root {} {}", self.verb(), say(total))
+                };
+                format!(
+                    "{part}{whole}, more than {offered}, which is {}: lower it to at most {room} or {remedy}",
+                    say(bound.amount)
+                )
+            }
             (_, queue) => format!(
                 "{part}, with which the queues under {queue:?} {} {}, more than {field} of {queue:?}, which is {}: lower it to at most {room} or raise {queue:?} first",
                 self.verb(),
@@ -263,6 +304,16 @@ impl Kind {
                 say(bound.amount)
             ),
         }
+    }
+
+    /// What the cluster gives in words, and how there could be more of it.
+    fn offered(self, case: &Case<'_>) -> (String, &'static str) {
+        let share = case.settings.guarantee_share;
+        if self == Self::Guarantee && share != Settings::default().guarantee_share {
+            let offered = format!("{share} of what the nodes offer");
+            return (offered, "add nodes, or have --guarantee-share raised");
+        }
+        ("the nodes offer".to_owned(), "add nodes")
     }
 
     /// Judges a bound that this request sets or lowers by what is below it.

@@ -36,6 +36,9 @@ pub(crate) enum Measure {
     /// The part of a guarantee that is written as a share of the cluster, in billionths: it weighs what the nodes
     /// offer at the time. Set wherever [`Measure::Guarantee`] is.
     Share(Arc<str>),
+    /// Queues that write both an amount and a share of a dimension, by the two: only the larger counts, and which
+    /// that is depends on what the nodes offer. So they are counted in both measures above, and here.
+    Either(Arc<str>, i128, i128),
     /// Capability of a dimension: the queue's own, else the largest of its children's.
     Capability(Arc<str>),
     /// Queues of the subtree whose status is not Closed.
@@ -51,16 +54,19 @@ impl Measure {
             Self::Deserved(_) => "/spec/deserved",
             Self::Guarantee(_) => "/spec/guarantee/resource",
             Self::Capability(_) => "/spec/capability",
-            Self::Share(_) | Self::Unclosed | Self::Levels => "",
+            Self::Share(_) | Self::Either(..) | Self::Unclosed | Self::Levels => "",
         }
     }
 
     /// What a subtree counts for: its top's own number and those of the children together.
-    fn together(&self, own: Option<i128>, children: Option<&Tally>) -> Option<i128> {
+    fn together(&self, counts: &Counts, children: Option<&Tally>) -> Option<i128> {
+        let own = counts.get(self).copied();
         let sum = children.map(|tally| tally.sum);
         let largest = children.and_then(Tally::largest).map(|(amount, _)| amount);
         match self {
             Self::Deserved(_) | Self::Guarantee(_) | Self::Share(_) => own.or(sum),
+            Self::Either(dimension, ..) if counts.contains_key(&Self::Share(dimension.clone())) => own,
+            Self::Either(..) => sum,
             Self::Capability(_) => own.or(largest),
             Self::Unclosed => Some(own.unwrap_or_default().wrapping_add(sum.unwrap_or_default())),
             Self::Levels => Some(own.unwrap_or_default().wrapping_add(largest.unwrap_or_default())),
@@ -127,6 +133,12 @@ fn own_counts(queue: &Value) -> Counts {
         own.entry(Measure::Guarantee(dimension.into())).or_insert(0);
         let written = own.entry(Measure::Share(dimension.into())).or_insert(0);
         *written = share.max(*written);
+    }
+    for (dimension, amount) in amounts(at(queue, "/spec/guarantee/resource")) {
+        let share = own.get(&Measure::Share(dimension.into())).copied().unwrap_or_default();
+        if share > 0 && amount.nano() > 0 {
+            own.insert(Measure::Either(dimension.into(), amount.nano(), share), 1);
+        }
     }
     own
 }
@@ -196,7 +208,7 @@ impl Tree {
         let measures = own.keys().chain(tallies.keys());
         measures
             .filter_map(|measure| {
-                let amount = measure.together(own.get(measure).copied(), tallies.get(measure))?;
+                let amount = measure.together(own, tallies.get(measure))?;
                 Some((measure.clone(), amount))
             })
             .collect()
@@ -220,6 +232,19 @@ impl Tree {
     /// One measure of all children of a queue.
     pub(crate) fn tally(&self, name: &str, measure: &Measure) -> Option<&Tally> {
         self.below.get(name)?.tallies.get(measure)
+    }
+
+    /// The amounts and shares of a dimension that queues below write both, and how many write these two.
+    pub(crate) fn either(&self, name: &str, dimension: &str) -> impl Iterator<Item = (i128, i128, i128)> {
+        let range = |bound: i128| Measure::Either(dimension.into(), bound, bound);
+        let tallies = self.below.get(name).map(|below| &below.tallies);
+        let found = tallies
+            .into_iter()
+            .flat_map(move |tallies| tallies.range(range(i128::MIN)..=range(i128::MAX)));
+        found.filter_map(|(measure, tally)| match measure {
+            Measure::Either(_, amount, share) => Some((*amount, *share, tally.sum)),
+            _ => None,
+        })
     }
 
     /// The measures of which the children of a queue have any.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::table::queue::build;
-use crate::table::{Row, decide};
+use crate::table::{Row, decide, refusal};
 
 #[test]
 fn defaults() {
@@ -80,4 +80,100 @@ fn hierarchy_annotations_start_at_the_root() {
     assert_eq!(rooted("sci"), (json!("root/sci"), json!("1/2")));
     assert_eq!(rooted("rootbeer"), (json!("root/rootbeer"), json!("1/2")));
     assert_eq!(rooted("root/sci"), (json!("root/sci"), json!("2")));
+}
+
+#[test]
+fn refusals_of_guarantees_say_what_to_do() {
+    #[track_caller]
+    fn says(what: &str, details: Value, words: &[&str]) {
+        let message = refusal(&build(what, details)).expect("it is refused").message;
+        for word in words {
+            assert!(message.contains(word), "{message}: lacks {word:?}");
+        }
+    }
+    let guarantee = |guarantee: Value| json!(["q", {"guarantee": guarantee}]);
+    says(
+        "create",
+        guarantee(json!({"resource": {"cpu": "2c"}})),
+        &[
+            "Queue q",
+            "spec.guarantee.resource[cpu]",
+            "\"2c\"",
+            "write for example 2 (cores) or 500m",
+        ],
+    );
+    says(
+        "create",
+        guarantee(json!({"policy": "guaranteed"})),
+        &[
+            "spec.guarantee.policy",
+            "\"guaranteed\"",
+            "\"Best-Effort\"",
+            "\"Guaranteed\"",
+        ],
+    );
+    let share = |dimensions: Value, value: f64| json!({"percentage": {"dimensions": dimensions, "value": value}});
+    says(
+        "create",
+        guarantee(share(json!(["cpu"]), 1.5)),
+        &["percentage.value is 1.5", "from 0 to 1"],
+    );
+    says(
+        "create",
+        guarantee(share(json!([]), 0.5)),
+        &["percentage.dimensions", "name at least one"],
+    );
+    says(
+        "create",
+        guarantee(share(json!(["cpu", "cpu"]), 0.5)),
+        &["\"cpu\" twice", "each resource once"],
+    );
+    says(
+        "create",
+        guarantee(json!({"resource": {"cpu": "61"}})),
+        &[
+            "is 61",
+            "are guaranteed 65",
+            "the nodes offer, which is 64",
+            "at most 60 or add nodes",
+        ],
+    );
+    says(
+        "create",
+        guarantee(share(json!(["cpu"]), 0.95)),
+        &["percentage makes 60800m of cpu", "are guaranteed 64800m", "which is 64"],
+    );
+    says(
+        "only",
+        json!(["q", {"guarantee": {"resource": {"cpu": "29"}}}, {}, "0.5"]),
+        &[
+            "is 29",
+            "33",
+            "0.5 of what the nodes offer, which is 32",
+            "at most 28",
+            "--guarantee-share",
+        ],
+    );
+    says(
+        "create",
+        json!(["q", {"guarantee": share(json!(["cpu"]), 0.5), "capability": {"cpu": "31"}}]),
+        &[
+            "makes 32 of cpu",
+            "spec.capability[cpu], which is 31",
+            "raise the other",
+        ],
+    );
+}
+
+#[test]
+fn a_policy_for_nothing_is_told() {
+    let told = |guarantee: Value| {
+        decide(&build("create", json!(["q", {"guarantee": guarantee}])))
+            .warnings
+            .len()
+    };
+    assert_eq!(told(json!({"policy": "Guaranteed"})), 1);
+    assert_eq!(told(json!({"policy": "Guaranteed", "resource": {}})), 1);
+    assert_eq!(told(json!({"policy": "Guaranteed", "resource": {"cpu": "1"}})), 0);
+    assert_eq!(told(json!({})), 0);
 }

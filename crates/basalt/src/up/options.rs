@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use basalt_admission::Settings;
+use basalt_api::fraction::Fraction;
 use basalt_node::fake::{NodeTemplate, Size};
 
 use super::system::SystemOptions;
@@ -52,6 +53,9 @@ pub struct UpOptions {
     /// Levels under root that the tree of queues may have
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=32))]
     max_queue_depth: u8,
+    /// The part of the cluster that all queues together may be guaranteed, from 0 to 1
+    #[arg(long, value_name = "SHARE", default_value = "1.0")]
+    guarantee_share: Fraction,
     /// Leave the controllers to a `basalt controllers` outside, of which there may be only one
     #[arg(long)]
     no_controllers: bool,
@@ -83,6 +87,7 @@ impl UpOptions {
             scheduling: self.scheduling.over(SchedulerOptions::default()),
             admission: Settings {
                 queue_depth_max: self.max_queue_depth.into(),
+                guarantee_share: self.guarantee_share,
                 ..Settings::default()
             },
         })

@@ -1,5 +1,6 @@
 //! Queues.
 
+use basalt_admission::Settings;
 use serde_json::{Value, json};
 
 use super::{QUEUES, Row, World, queue, read};
@@ -18,6 +19,16 @@ pub(crate) fn build(what: &str, details: Value) -> Row {
             world: World::usual().and(&details[2]),
             ..row
         },
+        "only" => {
+            let share = details[3].as_str().expect("a share");
+            Row {
+                settings: Settings {
+                    guarantee_share: share.parse().expect("a share"),
+                    ..Settings::default()
+                },
+                ..build("create", details)
+            }
+        }
         "annotated" => {
             let mut object = spec(1);
             object["metadata"]["annotations"] =
