@@ -87,8 +87,10 @@ pub(crate) fn default(request: &Request<'_>, object: &mut Value) {
 pub(crate) fn warnings(case: &Case<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(old) = case.request.old {
-        // Clients that do not know our additions drop them when they write a whole queue.
-        for field in ["policy", "percentage"] {
+        // Clients that do not know our additions drop them when they write a whole queue. Who takes the guarantee itself
+        // away means it.
+        let kept = !at(case.object, "/spec/guarantee").is_null();
+        for field in ["policy", "percentage"].iter().filter(|_| kept) {
             let pointer = format!("/spec/guarantee/{field}");
             if !at(old, &pointer).is_null() && at(case.object, &pointer).is_null() {
                 warnings.push(format!(

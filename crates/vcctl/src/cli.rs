@@ -8,6 +8,7 @@ use crate::error::CliError;
 use crate::job::JobCommand;
 use crate::links::LinksArgs;
 use crate::name::checked;
+use crate::node::NodeCommand;
 use crate::pod::PodCommand;
 use crate::queue::QueueCommand;
 use crate::session::Session;
@@ -75,6 +76,16 @@ pub(crate) enum Command {
     Pod {
         #[command(subcommand)]
         command: PodCommand,
+    },
+    /// List nodes
+    #[command(
+        after_help = "Examples:\n  vcctl node list\n  vcctl node list -q research",
+        arg_required_else_help = true,
+        disable_help_subcommand = true
+    )]
+    Node {
+        #[command(subcommand)]
+        command: NodeCommand,
     },
     /// Print the version
     #[command(after_help = "Example:\n  vcctl version")]

@@ -11,6 +11,7 @@ mod job;
 mod links;
 pub mod manifest;
 mod name;
+mod node;
 mod output;
 mod pod;
 mod queue;
@@ -109,6 +110,7 @@ async fn execute(command: Command, session: &mut Session<'_>) -> Result<(), CliE
         Command::Job { command } => job::execute(command, session).await,
         Command::Queue { command } => queue::execute(command, session).await,
         Command::Pod { command } => pod::execute(command, session).await,
+        Command::Node { command } => node::execute(command, session).await,
         Command::Links(args) => links::execute(&args, session),
         Command::Version => session.print(&version()),
         Command::Completion { shell } => {

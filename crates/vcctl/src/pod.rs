@@ -31,7 +31,7 @@ fn job(pod: &Value) -> &str {
 }
 
 /// The queue that a pod names: a job's pods by label, plain pods by annotation.
-fn queue(pod: &Value) -> &str {
+pub(crate) fn queue(pod: &Value) -> &str {
     let metadata = &pod["metadata"];
     let said = [
         &metadata["labels"][names::JOB_QUEUE_NAME],

@@ -3,8 +3,9 @@
 mod change;
 mod create;
 pub(crate) mod list;
+pub(crate) mod reservation;
 mod spec;
-mod tree;
+pub(crate) mod tree;
 pub(crate) mod view;
 
 use basalt_api::names;
@@ -62,7 +63,7 @@ pub(crate) async fn execute(command: QueueCommand, session: &mut Session<'_>) ->
 }
 
 /// All queues by name.
-async fn all(session: &mut Session<'_>) -> Result<Vec<Value>, CliError> {
+pub(crate) async fn all(session: &mut Session<'_>) -> Result<Vec<Value>, CliError> {
     let mut queues = session.list(QUEUE, None, &ListParams::default()).await?;
     queues.sort_by(|a, b| name(a).cmp(name(b)));
     Ok(queues)

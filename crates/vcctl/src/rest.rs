@@ -61,6 +61,14 @@ pub(crate) const POD: Kind = Kind {
     singular: "pod",
     plural: "pods",
 };
+/// Kubernetes' Node.
+pub(crate) const NODE: Kind = Kind {
+    group: "",
+    version: "v1",
+    title: "Node",
+    singular: "node",
+    plural: "nodes",
+};
 /// Kubernetes' Event.
 pub(crate) const EVENT: Kind = Kind {
     group: "",

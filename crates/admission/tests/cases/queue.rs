@@ -63,6 +63,7 @@ fn a_client_that_drops_our_additions_is_warned() {
     );
     assert_eq!(warnings(&reserved, &reserved), [""; 0]);
     assert_eq!(warnings(&plain, &reserved), [""; 0]);
+    assert_eq!(warnings(&reserved, &json!({})), [""; 0]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::wait::{self, Wait};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Only what is given changes.\n\nExamples:\n  vcctl queue update research --weight 8\n  vcctl queue update research --state Closed\n  vcctl queue update research --capability cpu=128,memory- --guarantee none"
+    after_help = "Only what is given changes.\n\nExamples:\n  vcctl queue update research --weight 8\n  vcctl queue update research --state Closed\n  vcctl queue update research --capability cpu=128,memory-\n  vcctl queue update research --guarantee-percentage 0.3\n  vcctl queue update research --guarantee none"
 )]
 pub(crate) struct UpdateArgs {
     #[command(flatten)]

@@ -12,7 +12,7 @@ use crate::session::Session;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A new queue has the weight 1, is Open and stands below root, unless told otherwise.\n\nExamples:\n  vcctl queue create --name myqueue --weight 10\n  vcctl queue create vision --parent ml --deserved cpu=64,nvidia.com/gpu=8 --capability cpu=128\n  vcctl queue create later --state Closed"
+    after_help = "A new queue has the weight 1, is Open and stands below root, unless told otherwise.\n\nExamples:\n  vcctl queue create --name myqueue --weight 10\n  vcctl queue create vision --parent ml --deserved cpu=64,nvidia.com/gpu=8 --capability cpu=128\n  vcctl queue create research --guarantee nvidia.com/gpu=64 --guarantee-policy Guaranteed\n  vcctl queue create team-a --guarantee-percentage 0.2 --guarantee-dimensions cpu,memory\n  vcctl queue create later --state Closed"
 )]
 pub(crate) struct CreateArgs {
     #[command(flatten)]

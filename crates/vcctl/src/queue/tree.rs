@@ -3,11 +3,13 @@
 mod bars;
 mod forest;
 
-use clap::Args;
-use clap::ValueEnum;
+use std::collections::BTreeMap;
+
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{all, deserved, name};
+use super::reservation::Reservation;
+use super::{above, all, deserved, name};
 use crate::error::CliError;
 use crate::name::queue::MaybeName;
 use crate::output::{self, number, text};
@@ -73,6 +75,24 @@ pub(crate) async fn execute(args: TreeArgs, session: &mut Session<'_>) -> Result
     session.print(&shown)
 }
 
+/// A queue and those above it, from itself upwards.
+pub(crate) type Line<'a> = Vec<&'a str>;
+
+/// The line of every queue; a circle ends where it closes.
+pub(crate) fn lines(queues: &[Value]) -> BTreeMap<&str, Line<'_>> {
+    let parents: BTreeMap<&str, Option<&str>> = queues.iter().map(|queue| (name(queue), above(queue))).collect();
+    let line = |start: &'_ str| {
+        let mut line = Vec::new();
+        let mut next = parents.get_key_value(start);
+        while let Some((&here, parent)) = next.filter(|(here, _)| !line.contains(*here)) {
+            line.push(here);
+            next = parent.and_then(|parent| parents.get_key_value(parent));
+        }
+        line
+    };
+    parents.keys().map(|&name| (name, line(name))).collect()
+}
+
 /// The tree as data: a flat list in the order of the lines, so that no depth can break a reader.
 fn data(branches: &[Branch<'_>]) -> Value {
     let entry = |branch: &Branch<'_>| {
@@ -90,6 +110,7 @@ fn data(branches: &[Branch<'_>]) -> Value {
             "deserved": canonical(deserved(queue)),
             "guarantee": canonical(&queue["spec"]["guarantee"]["resource"]),
             "capability": canonical(&queue["spec"]["capability"]),
+            "reservation": Reservation::of(queue).data(),
         })
     };
     json!({"queues": branches.iter().map(entry).collect::<Vec<Value>>()})

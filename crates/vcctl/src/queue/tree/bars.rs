@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::super::reservation::Reservation;
 use super::super::{deserved, name, state_colour};
 use super::forest::Branch;
 use crate::output::table::{Cell, Table};
@@ -36,6 +37,9 @@ pub(super) fn table(branches: &[Branch<'_>], resource: &str, width: usize) -> Ta
         ]
         .map(|list| amount(list, resource).map_or(String::new(), |amount| amount.to_string()))
     });
+    reservations(&mut table, branches, |list| {
+        amount(list, resource).map_or(String::new(), |amount| amount.to_string())
+    });
     let room = table.room(width).max(SHORTEST);
     let scale = amounts.iter().map(Amounts::largest).fold(0.0, f64::max);
     let bars = amounts.iter().map(|amounts| amounts.bar(scale, room));
@@ -47,7 +51,7 @@ pub(super) fn table(branches: &[Branch<'_>], resource: &str, width: usize) -> Ta
 
 /// One line a queue, with all resources written out.
 pub(super) fn wide(branches: &[Branch<'_>]) -> Table {
-    base(branches, |branch| {
+    let mut table = base(branches, |branch| {
         let queue = branch.queue;
         [
             &queue["status"]["allocated"],
@@ -55,7 +59,30 @@ pub(super) fn wide(branches: &[Branch<'_>]) -> Table {
             &queue["spec"]["capability"],
         ]
         .map(show)
-    })
+    });
+    reservations(&mut table, branches, show);
+    table
+}
+
+/// What is reserved, where anything is: how much, how many nodes are locked, what is idle on them, and how it stands.
+fn reservations(table: &mut Table, branches: &[Branch<'_>], amount: impl Fn(&Value) -> String) {
+    let all = || branches.iter().map(|branch| Reservation::of(branch.queue));
+    if !all().any(Reservation::is_any) {
+        return;
+    }
+    let locked = |one: Reservation<'_>| match one.nodes().count() {
+        0 => String::new(),
+        1 => "1 node".to_owned(),
+        count => format!("{count} nodes"),
+    };
+    table.column("Reserved", all().map(|one| Cell::new(amount(one.target()))));
+    table.column("Locked", all().map(|one| Cell::new(locked(one))));
+    table.column("Idle", all().map(|one| Cell::new(amount(one.idle()))));
+    let standing = all().map(|one| match one.standing() {
+        (said, colour) if one.is_any() => Cell::new(said).coloured(colour),
+        _ => Cell::new(""),
+    });
+    table.column("Reservation", standing);
 }
 
 fn base(branches: &[Branch<'_>], amounts: impl Fn(&Branch<'_>) -> [String; 3]) -> Table {
@@ -196,6 +223,20 @@ mod tests {
         insta::assert_snapshot!("damaged", draw(&sample(), "cpu", 140));
         insta::assert_snapshot!("unknown_resource", draw(healthy, "nvidia.com/gpu", 80));
         insta::assert_snapshot!("all_resources", wide(&Forest::of(&sample()).whole()).render(false));
+    }
+
+    #[test]
+    fn reservations_are_beside_the_amounts() {
+        let mut queues = sample()[..4].to_vec();
+        let met = |status: &str, reason: &str| json!([{"type": "ReservationMet", "status": status, "reason": reason}]);
+        queues[1]["status"]["reservation"] =
+            json!({"nodes": ["n1", "n2"], "resource": {"cpu": "12", "memory": "8Gi"}, "target": {"cpu": "32"}});
+        queues[1]["status"]["conditions"] = met("True", "Met");
+        queues[2]["status"]["reservation"] =
+            json!({"nodes": ["n1"], "resource": {"cpu": "4"}, "target": {"cpu": "16"}, "waitingFor": 3});
+        queues[2]["status"]["conditions"] = met("False", "WaitingForPods");
+        insta::assert_snapshot!("reserved", draw(&queues, "cpu", 140));
+        insta::assert_snapshot!("reserved_wide", wide(&Forest::of(&queues).whole()).render(false));
     }
 
     #[test]

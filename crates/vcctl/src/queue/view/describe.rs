@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::super::reservation::Reservation;
 use super::super::{deserved, list, name, state_colour};
 use crate::events;
 use crate::output::page::{Page, moment};
@@ -53,17 +54,22 @@ impl Subject<'_> {
 
 /// Nodes that are kept for the queue alone.
 fn reservation(page: &mut Page, queue: &Value) {
-    let guarantee = &queue["spec"]["guarantee"];
-    let policy = text(guarantee, "/policy");
-    if !policy.is_empty() {
-        page.line("Guarantee", policy);
+    let reservation = Reservation::of(queue);
+    page.line_if_any("Guarantee", &reservation.wish());
+    if !reservation.is_any() {
+        return;
     }
-    let held = &queue["status"]["reservation"];
-    if let Some(nodes) = held["nodes"].as_array().filter(|nodes| !nodes.is_empty()) {
-        let nodes: Vec<&str> = nodes.iter().filter_map(Value::as_str).collect();
-        let idle = show(&held["resource"]);
-        page.line("Locked nodes", &format!("{} (idle: {idle})", nodes.join(", ")));
-    }
+    let (standing, colour) = reservation.standing();
+    page.painted("Reservation", &standing, colour);
+    page.line("Reserved", &show(reservation.target()));
+    let nodes: Vec<&str> = reservation.nodes().collect();
+    let locked = match nodes.len() {
+        0 => String::new(),
+        count => format!("{count}: {}", nodes.join(", ")),
+    };
+    page.line("Locked nodes", &locked);
+    page.line("Idle there", &show(reservation.idle()));
+    page.line("Used there", &reservation.used());
 }
 
 /// One row a resource.
@@ -158,8 +164,9 @@ mod tests {
             "status": {
                 "state": "Closing", "pending": 1, "running": 2, "inqueue": 3, "unknown": 4, "completed": 5, "failed": 6, "aborted": 7,
                 "allocated": {"cpu": "3", "nvidia.com/gpu": "odd"}, "deserved": {"cpu": "6"}, "share": "0.500000",
-                "reservation": {"nodes": ["node-1", "node-2"], "resource": {"cpu": "2"}},
-                "conditions": [{"type": "Ready", "status": "False", "reason": "Closing", "lastTransitionTime": "2026-11-15T09:00:00Z", "message": "2 jobs run\u{1b}[2J"}],
+                "reservation": {"nodes": ["node-1", "node-2"], "resource": {"cpu": "2"}, "used": {"cpu": "6"}, "target": {"cpu": "12"}, "waitingFor": 4},
+                "conditions": [{"type": "Ready", "status": "False", "reason": "Closing", "lastTransitionTime": "2026-11-15T09:00:00Z", "message": "2 jobs run\u{1b}[2J"},
+                    {"type": "ReservationMet", "status": "False", "reason": "WaitingForPods", "lastTransitionTime": "2026-11-15T09:30:00Z", "message": "4 cpu are missing"}],
             },
         })
     }
