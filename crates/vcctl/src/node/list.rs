@@ -110,7 +110,7 @@ impl<'a> Holders<'a> {
                 by_node.entry(node).or_default().push(text(queue, "/metadata/name"));
             }
         }
-        let depth = |name: &&str| lines.get(name).map_or(0, |line| line.len());
+        let depth = |name: &&str| lines.get(name).map_or(0, Vec::len);
         for holders in by_node.values_mut() {
             holders.sort_by_key(|name| (std::cmp::Reverse(depth(name)), *name));
             holders.dedup();

@@ -75,7 +75,7 @@ async fn guarantees_come_change_and_go() {
 #[tokio::test]
 async fn who_holds_which_node_is_shown() {
     let world = world().await;
-    world.say("queue create ml --guarantee cpu=8").await;
+    world.say("queue create ml --guarantee cpu=8 --deserved cpu=12").await;
     world.say("queue create vision --parent ml --guarantee cpu=4").await;
     lock(&world, "ml", &["n1", "n10"], true).await;
     lock(&world, "vision", &["n10"], false).await;
