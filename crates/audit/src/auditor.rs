@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::locks::{self, LockWatch};
 use crate::read::{meta, node_of};
-use crate::{Finding, Objects, gang, job, node, queue, queue_state};
+use crate::{Finding, Objects, Rules, gang, job, node, queue, queue_state, reservation};
 
 /// Watches a world by successive sets of objects.
 ///
@@ -17,9 +18,29 @@ pub struct Auditor {
     groups: BTreeSet<String>,
     /// Those of them that had all they needed once.
     whole: BTreeSet<String>,
+    /// Which nodes queues held.
+    locks: LockWatch,
+    /// Whether nodes can be locked; none: it is not known.
+    locking: Option<bool>,
 }
 
 impl Auditor {
+    /// An auditor that knows the scheduler's configuration, and so whether nodes can be locked for queues.
+    pub fn under(rules: &Rules) -> Self {
+        Self {
+            locking: Some(rules.locks()),
+            ..Self::default()
+        }
+    }
+
+    /// What is wrong with the locks of queues now: a part of [`observe`](Self::observe), for when only queues changed.
+    pub fn locks(&mut self, objects: &Objects) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        self.locks.observe(objects, &mut findings);
+        findings.sort();
+        findings
+    }
+
     /// What is wrong now.
     pub fn observe(&mut self, objects: &Objects) -> Vec<Finding> {
         let mut findings = Vec::new();
@@ -27,6 +48,7 @@ impl Auditor {
         node::over_commit(objects, &bound_to, &mut findings);
         job::doubled(objects, &mut findings);
         gang::remember(objects, &mut self.groups, &mut self.whole);
+        self.locks.observe(objects, &mut findings);
         findings.sort();
         findings
     }
@@ -47,7 +69,10 @@ impl Auditor {
         job::orphaned_or_lost(objects, &mut findings);
         queue::status(objects, &mut findings);
         queue_state::settled(objects, &mut findings);
+        locks::settled(objects, &mut findings);
+        reservation::settled(objects, self.locking, &mut findings);
         findings.sort();
+        findings.dedup();
         findings
     }
 

@@ -6,6 +6,7 @@ mod evict;
 mod fit;
 mod gang;
 mod limits;
+mod locks;
 mod near;
 mod place;
 mod report;
@@ -37,7 +38,7 @@ pub struct Eviction {
     pub uid: String,
     /// What for.
     pub purpose: Purpose,
-    /// The pod group that gets the room: `namespace/name`. Empty where the purpose is no placement.
+    /// The pod group that gets the room: `namespace/name`; for a reservation the queue. Empty where the purpose is neither.
     pub beneficiary: String,
 }
 
@@ -119,6 +120,7 @@ pub fn judge(world: &World, rules: &Rules, decision: &Decision) -> Vec<Finding> 
     near::check(&books, rules, &mut findings);
     let shares = deserved::shares(&books, rules);
     limits::check(&books, rules, &shares, &mut findings);
+    locks::check(&books, rules, &mut findings);
     evict::check(&books, rules, &shares, &mut findings);
     report::check(&books, &shares, decision, &mut findings);
     findings.sort();

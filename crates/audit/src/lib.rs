@@ -5,7 +5,7 @@
 //! world that moves and also knows what must never change. [`judge`] holds one decision of a scheduler
 //! against the [`World`] that it saw and the [`Rules`] of its configuration; a [`History`] of decisions
 //! tells evictions that go round in circles. A [`QueueWatch`] is told of every single write, and knows what queues may
-//! accept, lose and be told.
+//! accept, lose and be told. The [`oracle`] knows which nodes a reservation should lock.
 
 mod amounts;
 mod auditor;
@@ -13,6 +13,7 @@ mod decision;
 mod gang;
 mod history;
 mod job;
+mod locks;
 mod node;
 mod objects;
 pub mod oracle;
@@ -22,6 +23,7 @@ mod queue_state;
 mod queue_watch;
 mod read;
 mod request;
+mod reservation;
 mod rules;
 mod world;
 
@@ -42,7 +44,9 @@ pub struct Finding {
     /// Id of the promise: `I1` no over-commit, `I2` gang, `I3` capability, `I4` guarantee, `I5` evictions have
     /// a purpose and permitted victims, `I6` no lost or doubled pod, `I7` one bind, `I8` closed queues are
     /// empty, `I10` accounts are the facts, `I13` pods go only where they may, `L1` status follows facts, `Q1` queues
-    /// accept only what they may, `Q2` Commands take effect once, `Q3` nothing that was accepted is lost.
+    /// accept only what they may, `Q2` Commands take effect once, `Q3` nothing that was accepted is lost, `R1` locked nodes take
+    /// only their queue's pods, `R2` evictions for a reservation are needed and permitted, `R3` locks are exclusive and nested,
+    /// `R4` nothing is locked for nobody, `R5` what is said of a reservation is what the pods say.
     pub invariant: &'static str,
     /// The object that it was found on: `Kind namespace/name`.
     pub object: String,

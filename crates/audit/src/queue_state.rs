@@ -58,6 +58,17 @@ impl<'a> Queues<'a> {
         self.held_by.get(name).map(String::as_str)
     }
 
+    /// A queue and those above it, from itself upwards; a cycle ends where it closes.
+    pub(crate) fn line(&self, name: &str) -> Vec<&'a str> {
+        let mut line: Vec<&str> = Vec::new();
+        let mut next = self.get(name);
+        while let Some(here) = next.filter(|here| !line.contains(&meta(here, "name"))) {
+            line.push(meta(here, "name"));
+            next = self.get(parent(here));
+        }
+        line
+    }
+
     /// The queue, itself or above, that asks for it to be closed.
     pub(crate) fn closed_by(&self, name: &str) -> Option<&'a str> {
         let mut seen = BTreeSet::new();

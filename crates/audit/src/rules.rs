@@ -114,6 +114,11 @@ impl Rules {
         })
     }
 
+    /// Whether nodes can be locked for queues.
+    pub(crate) fn locks(&self) -> bool {
+        self.plugin("node_reservation").is_some()
+    }
+
     /// Whether the cluster is shared by weight.
     pub(crate) fn proportion(&self) -> bool {
         self.plugin("proportion").is_some()

@@ -15,7 +15,7 @@ use crate::read::{at, entries, label, list, meta, number, text};
 
 pub(crate) use self::node::{Node, Taint};
 pub(crate) use self::pod::{Pod, PodTerm, Requirement, Shape, Stand};
-pub(crate) use self::queue::Queue;
+pub(crate) use self::queue::{Queue, locks};
 
 /// A cluster at one moment: what a scheduler saw when it decided. Binds that it decided earlier and still believes in
 /// have to be part of it.

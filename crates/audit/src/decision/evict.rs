@@ -1,8 +1,10 @@
-//! I5: every eviction has a purpose, and takes only who may be taken. I4: none takes a queue below its guarantee.
+//! I5: every eviction has a purpose, and takes only who may be taken. I4: none takes a queue below its guarantee. R2: what
+//! goes for a reservation stands in its way.
 
 mod gangs;
 mod need;
 mod queues;
+mod reservation;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +24,7 @@ pub(super) fn check(books: &Books<'_>, rules: &Rules, shares: &[Shares], finding
     need::check(books, rules, shares, findings);
     budgets(books, rules, findings);
     gangs::check(books, rules, findings);
+    reservation::check(books, rules, findings);
     for rule in shares {
         queues::check(books, rules, rule, findings);
     }
@@ -127,11 +130,9 @@ fn flag(purpose: Purpose) -> &'static str {
 fn budgets(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding>) {
     let world = books.world;
     let mut spent: BTreeMap<usize, i64> = BTreeMap::new();
-    for evicted in books
-        .evicted
-        .iter()
-        .filter(|evicted| rules.has("pdb", flag(evicted.entry.purpose)))
-    {
+    for evicted in books.evicted.iter().filter(|evicted| {
+        evicted.entry.purpose == Purpose::Reservation || rules.has("pdb", flag(evicted.entry.purpose))
+    }) {
         let pod = &world.pods[evicted.pod];
         for (at, budget) in world.budgets.iter().enumerate() {
             if budget.namespace == pod.namespace && budget.selector.selects(&pod.labels) {

@@ -1,4 +1,5 @@
-//! I3: no bind takes a queue, or a queue above it, beyond its capability. I4: none takes what is guaranteed to others.
+//! I3: no bind takes a queue, or a queue above it, beyond its capability. I4: none takes what is guaranteed to others, or
+//! locked for them.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +67,7 @@ fn judge(books: &Books<'_>, rule: &Shares, queue: usize, dim: Dim, findings: &mu
     let left = limit.left.get(dim);
     // Places for pods are not shared out: not every node counts them.
     if have > left && dim != PODS {
-        found("I4", left, "what the guarantees of others leave is");
+        found("I4", left, "what is kept for others leaves");
     }
 }
 

@@ -63,6 +63,10 @@ pub(crate) struct Toleration {
 }
 
 impl Toleration {
+    fn covers_all(&self) -> bool {
+        self.operator == "Exists" && self.key.is_empty() && self.effect.is_empty()
+    }
+
     pub(crate) fn covers(&self, taint: &Taint) -> bool {
         let exists = self.operator == "Exists";
         let any_key = self.key.is_empty() && exists;
@@ -99,6 +103,14 @@ pub(crate) struct Pod {
     pub preemptable: bool,
     /// One of the cluster's own.
     pub critical: bool,
+    /// A daemon or a static pod: it stays where it is.
+    pub fixed: bool,
+    /// A daemon that tolerates everything: locks do not keep it away.
+    pub everywhere: bool,
+    /// Which scheduler it names.
+    pub scheduler: String,
+    /// The queue that it names itself.
+    pub queue: Option<String>,
     pub priority: i64,
     pub labels: BTreeMap<String, String>,
     pub shape: Rc<Shape>,
@@ -130,6 +142,10 @@ impl Pod {
             preemptable: either("volcano.sh/preemptable")
                 .is_none_or(|word| matches!(word, "1" | "t" | "T" | "true" | "TRUE" | "True")),
             critical: namespace == "kube-system" || matches!(class, "system-cluster-critical" | "system-node-critical"),
+            fixed: is_daemon(object) || annotation("kubernetes.io/config.mirror").is_some(),
+            everywhere: is_daemon(object) && shape.tolerations.iter().any(Toleration::covers_all),
+            scheduler: text(object, &["spec", "schedulerName"]).to_owned(),
+            queue: annotation("scheduling.volcano.sh/queue-name").map(str::to_owned),
             priority: annotation("volcano.sh/task-priority")
                 .and_then(|word| word.parse().ok())
                 .or(own)
@@ -153,6 +169,14 @@ impl Pod {
     pub(crate) fn is_modest(&self) -> bool {
         self.shape.request.iter().all(|&(dim, _)| dim == PODS)
     }
+}
+
+fn is_daemon(object: &Value) -> bool {
+    let controller = |owner: &Value| at(owner, &["controller"]).as_bool() == Some(true);
+    let owners = list(object, &["metadata", "ownerReferences"]);
+    owners
+        .iter()
+        .any(|owner| controller(owner) && text(owner, &["kind"]) == "DaemonSet")
 }
 
 fn stand(object: &Value) -> Stand {

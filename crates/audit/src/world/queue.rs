@@ -1,10 +1,12 @@
 //! A queue.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::Value;
 
-use super::World;
+use super::{Pod, World};
 use crate::amounts::Written;
-use crate::read::{at, meta, text};
+use crate::read::{at, leaving, list, meta, text};
 
 /// A queue, as it is written.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +18,12 @@ pub(crate) struct Queue {
     pub deserved: Written,
     pub guarantee: Written,
     pub capability: Written,
+    /// Nodes that are locked for it; none while it is being deleted.
+    pub locks: BTreeSet<String>,
+    /// What is to be reached on them.
+    pub target: Written,
+    /// Pods of others are evicted for that.
+    pub evicts: bool,
 }
 
 impl Queue {
@@ -38,11 +46,49 @@ impl Queue {
             deserved: world.written(at(object, &["spec", "deserved"])),
             guarantee: world.written(at(object, &["spec", "guarantee", "resource"])),
             capability: world.written(at(object, &["spec", "capability"])),
+            locks: locks(object),
+            target: world.written(at(object, &["status", "reservation", "target"])),
+            evicts: text(object, &["spec", "guarantee", "policy"]) == "Guaranteed",
         }
     }
 }
 
+/// The nodes that are locked for a queue, as it says.
+pub(crate) fn locks(queue: &Value) -> BTreeSet<String> {
+    let nodes = list(queue, &["status", "reservation", "nodes"]).iter();
+    let nodes = nodes.filter(|_| !leaving(queue)).filter_map(Value::as_str);
+    nodes.map(str::to_owned).collect()
+}
+
 impl World {
+    /// The queue of a pod: that of its group or, if it names none, the one that it names itself.
+    pub(crate) fn queue_of_pod(&self, pod: &Pod) -> Option<usize> {
+        match &pod.group {
+            Some(_) => self.queue_of(self.group_of(pod)?),
+            None => self.queue_ids.get(pod.queue.as_ref()?).copied(),
+        }
+    }
+
+    /// By node that is locked: the queues that hold it and have no holder below them. One, if all is well.
+    pub(crate) fn deepest_holders(&self) -> BTreeMap<usize, Vec<usize>> {
+        let mut all: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (at, queue) in self.queues.iter().enumerate() {
+            for node in queue.locks.iter().filter_map(|node| self.node_ids.get(node)) {
+                all.entry(*node).or_default().push(at);
+            }
+        }
+        for holders in all.values_mut() {
+            let known = holders.clone();
+            let above = |queue: usize| {
+                known
+                    .iter()
+                    .any(|&other| other != queue && self.chain(other).contains(&queue))
+            };
+            holders.retain(|&queue| !above(queue));
+        }
+        all
+    }
+
     /// A queue and all queues above that exist. A parent that does not exist counts as hanging below `root`; a cycle
     /// ends where it closes.
     pub(crate) fn chain(&self, queue: usize) -> Vec<usize> {

@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use super::{Limit, Shares, flat_limits, left_over};
+use super::{Limit, Shares, flat_limits, kept, left_over};
 use crate::World;
 use crate::amounts::{Amounts, Dim};
 use crate::decision::books::Books;
 use crate::quantity::Nano;
 use crate::rules::Capacity;
 
-pub(super) fn shares(books: &Books<'_>, rule: Capacity) -> Shares {
+pub(super) fn shares(books: &Books<'_>, rule: Capacity, locked: &[Amounts]) -> Shares {
     let world = books.world;
     let total = world.total();
     let (deserved, most) = if rule.tree {
-        tree(world, &total, rule)
+        tree(world, &total, rule, &below(world, locked))
     } else {
-        let most = flat_limits(world, &total);
+        let most = flat_limits(world, &total, locked);
         let all: Vec<usize> = (0..world.queues.len())
             .filter(|&queue| world.queues[queue].name != "root")
             .collect();
@@ -39,8 +39,19 @@ pub(super) fn shares(books: &Books<'_>, rule: Capacity) -> Shares {
     }
 }
 
+/// By queue: what is locked for it and for all queues below.
+fn below(world: &World, locked: &[Amounts]) -> Vec<Amounts> {
+    let mut below = vec![Amounts::default(); world.queues.len()];
+    for (queue, amounts) in locked.iter().enumerate() {
+        for above in world.chain(queue) {
+            below[above].add(amounts);
+        }
+    }
+    below
+}
+
 /// Top down: every queue's due and limit from those of the queue above.
-fn tree(world: &World, total: &Amounts, rule: Capacity) -> (Vec<Option<Amounts>>, Vec<Limit>) {
+fn tree(world: &World, total: &Amounts, rule: Capacity, locked: &[Amounts]) -> (Vec<Option<Amounts>>, Vec<Limit>) {
     let mut deserved = vec![None; world.queues.len()];
     let mut most = vec![Limit::default(); world.queues.len()];
     let root = Limit {
@@ -56,7 +67,7 @@ fn tree(world: &World, total: &Amounts, rule: Capacity) -> (Vec<Option<Amounts>>
         let children: Vec<usize> = world.children(&parent).collect();
         let mut promised = Amounts::default();
         for &child in &children {
-            for (&dim, &amount) in &world.queues[child].guarantee {
+            for (dim, amount) in kept(world, &world.queues[child].guarantee, &locked[child]) {
                 promised.grow(dim, amount);
             }
         }
@@ -71,7 +82,7 @@ fn tree(world: &World, total: &Amounts, rule: Capacity) -> (Vec<Option<Amounts>>
             }
             let limit = Limit {
                 own: queue.capability.clone(),
-                left: left_over(world, &above, &promised, &queue.guarantee),
+                left: left_over(world, &above, &promised, &kept(world, &queue.guarantee, &locked[child])),
             };
             most[child] = limit.clone();
             deserved[child] = Some(due.clone());

@@ -19,10 +19,10 @@ struct Vessel {
 /// After this many rounds nobody waits for the last drop.
 const ROUNDS_MAX: usize = 1_000;
 
-pub(super) fn shares(books: &Books<'_>) -> Shares {
+pub(super) fn shares(books: &Books<'_>, locked: &[Amounts]) -> Shares {
     let world = books.world;
     let total = world.total();
-    let most = flat_limits(world, &total);
+    let most = flat_limits(world, &total, locked);
     let mut vessels = vessels(books);
     let mut left = total;
     for _ in 0..ROUNDS_MAX {

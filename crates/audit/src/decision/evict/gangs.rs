@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::super::Purpose;
 use super::super::books::{Books, Evicted};
 use super::flag;
 use crate::world::Group;
@@ -43,7 +44,7 @@ fn judge(
         // Pods of the group itself may take the place of those that go.
         let own = evicted.beneficiary == Some(at);
         turn(rules, evicted) == when
-            && purpose.places()
+            && purpose != Purpose::Shuffle
             && !own
             && (purpose.by_gangs() || rules.has("gang", flag(purpose)))
     };
