@@ -67,10 +67,24 @@ struct Sums {
 }
 
 impl Problem {
-    /// What all candidates are worth together in a dimension.
-    pub(super) fn total(&self, dimension: usize) -> i128 {
-        let worth = |node: &Candidate| i128::from(node.amounts(dimension).worth);
-        self.candidates.iter().map(worth).sum()
+    /// What all candidates are worth together, per dimension.
+    pub(super) fn totals(&self) -> Vec<i128> {
+        let mut totals = vec![0; self.target.len()];
+        for node in &self.candidates {
+            for (dimension, total) in totals.iter_mut().enumerate() {
+                *total += i128::from(node.amounts(dimension).worth);
+            }
+        }
+        totals
+    }
+
+    /// The places of the nodes that every set contains, in order.
+    pub(super) fn fixed_places(&self) -> Vec<usize> {
+        let exists = |place: &usize| *place < self.candidates.len();
+        let mut places: Vec<usize> = self.fixed.iter().copied().filter(exists).collect();
+        places.sort_unstable();
+        places.dedup();
+        places
     }
 
     /// What is to be reached in a dimension.
@@ -90,7 +104,7 @@ impl Problem {
     }
 
     /// The mean over the target's dimensions.
-    fn mean(&self, of: impl FnMut(usize) -> f64) -> f64 {
+    fn mean(&self, of: impl Fn(usize) -> f64) -> f64 {
         let dimensions = self.target.len();
         if dimensions == 0 {
             return 0.0;
@@ -101,10 +115,12 @@ impl Problem {
 
 /// The score of a set, given as places without repetition. A set that does not reach the target has no excess.
 pub fn score(problem: &Problem, set: &[usize]) -> f64 {
+    let totals = problem.totals();
     let excess = problem.mean(|dimension| {
+        let total = totals.get(dimension).copied().unwrap_or(0);
         let target = i128::from(problem.target(dimension));
         let sum = problem.sums(set, dimension).worth;
-        part((sum - target).max(0), problem.total(dimension) - target)
+        part((sum - target).max(0), total - target)
     });
     EXCESS * (1.0 - excess) + share_score(problem, set)
 }

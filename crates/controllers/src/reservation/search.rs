@@ -1,17 +1,19 @@
 //! Finds the best set of nodes for a queue.
 //!
 //! Nodes with the same numbers are one *kind*, and a set is a count per kind: a cluster of 10,000 nodes has few
-//! kinds. Small problems are solved exactly, by trying all counts and leaving out what cannot win. For the others
-//! good sets are guessed and then improved step by step. How much is tried is counted, never timed, so that the
-//! same problem has the same answer everywhere.
+//! kinds. Small problems are solved [exactly](exact), by trying all counts and leaving out what cannot win. For the
+//! others good sets are [guessed](seeds), and the best of them is [improved](wander) by small changes. How much is
+//! tried is counted, never timed, so that the same problem has the same answer everywhere.
 
-mod climb;
 mod exact;
+mod goal;
 mod seeds;
 mod table;
+mod wander;
 
 use super::score::Problem;
-use table::{Amount, Choice, Goal, Table};
+use goal::{Amount, Goal};
+use table::Table;
 
 /// The best set that reaches the target in every dimension, as sorted places; `None` if no set does.
 ///
@@ -19,7 +21,7 @@ use table::{Amount, Choice, Goal, Table};
 /// wins, then the one whose names come first.
 pub fn reach(problem: &Problem) -> Option<Vec<usize>> {
     if problem.target.iter().all(|&target| target <= 0) {
-        return Some(table::fixed_places(problem));
+        return Some(problem.fixed_places());
     }
     solve(problem, None)
 }
@@ -31,29 +33,27 @@ pub fn pick(problem: &Problem, count: usize) -> Option<Vec<usize>> {
 }
 
 fn solve(problem: &Problem, count: Option<usize>) -> Option<Vec<usize>> {
-    // Sums of nine times the worth of all nodes are the largest numbers that occur.
-    let largest = |dimension| problem.total(dimension).saturating_mul(table::MERIT_LIMIT);
-    if (0..problem.target.len()).all(|dimension| largest(dimension) < i128::from(i64::MAX) / 2) {
-        solve_with::<i64>(problem, count)
+    let totals = problem.totals();
+    if totals.iter().all(|&total| goal::fits(total)) {
+        solve_with::<i64>(problem, &totals, count)
     } else {
-        solve_with::<i128>(problem, count)
+        solve_with::<i128>(problem, &totals, count)
     }
 }
 
-fn solve_with<A: Amount>(problem: &Problem, count: Option<usize>) -> Option<Vec<usize>> {
-    let goal = Goal::<A>::of(problem, count);
-    let table = Table::<A>::of(problem, goal);
+fn solve_with<A: Amount>(problem: &Problem, totals: &[i128], count: Option<usize>) -> Option<Vec<usize>> {
+    let table = Table::<A>::of(problem, Goal::of(problem, totals, count));
     if !table.solvable() {
         return None;
     }
     let found = if table.combinations() <= exact::LIMIT {
         exact::best(&table)
     } else {
-        let seeds = seeds::of(&table);
-        seeds
-            .into_iter()
-            .map(|seed| climb::improve(&table, seed))
-            .reduce(|best, other| if table.better(&other, &best) { other } else { best })
+        seeds::best(&table).map(|seed| {
+            let near = table.part(&seed.near, &seed.choice);
+            let better = wander::improve(&near, near.choice(seed.choice.counts_of(&seed.near)));
+            table.merged(&seed.near, seed.choice, &better)
+        })
     };
-    found.map(|choice: Choice<A>| table.places(&choice.counts))
+    found.map(|choice| table.places(&choice.counts))
 }

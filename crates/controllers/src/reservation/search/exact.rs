@@ -1,6 +1,7 @@
 //! The best choice of all, by trying all of them but those that cannot win.
 
-use super::table::{Amount, Choice, TIE, Table, add};
+use super::goal::{Amount, TIE};
+use super::table::{Choice, Table, add};
 
 /// As many choices are tried at most: 17 nodes that are all different.
 pub(super) const LIMIT: usize = 1 << 17;
@@ -8,12 +9,14 @@ pub(super) const LIMIT: usize = 1 << 17;
 /// The best choice, if any is enough.
 pub(super) fn best<A: Amount>(table: &Table<A>) -> Option<Choice<A>> {
     let mut search = Search::new(table);
-    let base = table.choice(vec![0; table.len()]);
-    search.descend(0, base.nodes, &base.sums);
+    let base = table.none();
+    let mut stack = base.sums.repeat(table.len() + 1);
+    search.descend(0, base.nodes, &mut stack);
     search.best
 }
 
 /// What the kinds from some place on can still bring.
+#[derive(Clone)]
 struct Rest<A> {
     /// The worth of all of them.
     worth: Vec<A>,
@@ -26,7 +29,7 @@ struct Rest<A> {
 struct Search<'a, A> {
     table: &'a Table<A>,
     rests: Vec<Rest<A>>,
-    counts: Vec<usize>,
+    counts: Vec<u32>,
     best: Option<Choice<A>>,
     /// The highest value seen, which the best choice can miss by a tie.
     highest: f64,
@@ -40,23 +43,16 @@ impl<'a, A: Amount> Search<'a, A> {
             ratio: vec![0.0; dimensions],
             nodes: 0,
         };
-        let mut rests = Vec::with_capacity(table.len() + 1);
+        let mut rests = vec![rest.clone()];
         for kind in (0..table.len()).rev() {
             let (worth, merit) = table.row(kind).split_at(dimensions);
-            let mut next = Rest {
-                worth: rest.worth.clone(),
-                ratio: rest.ratio.clone(),
-                nodes: rest.nodes + table.limit(kind),
-            };
-            for _ in 0..table.limit(kind) {
-                add(&mut next.worth, worth);
-            }
-            for ((ratio, worth), merit) in next.ratio.iter_mut().zip(worth).zip(merit) {
+            add(&mut rest.worth, worth, table.limit(kind));
+            rest.nodes += table.limit(kind) as usize;
+            for ((ratio, worth), merit) in rest.ratio.iter_mut().zip(worth).zip(merit) {
                 *ratio = ratio.max(merit.real() / worth.real().max(1.0));
             }
-            rests.push(std::mem::replace(&mut rest, next));
+            rests.push(rest.clone());
         }
-        rests.push(rest);
         rests.reverse();
         Self {
             table,
@@ -67,30 +63,29 @@ impl<'a, A: Amount> Search<'a, A> {
         }
     }
 
-    /// Tries all counts of the kinds from `kind` on.
-    fn descend(&mut self, kind: usize, nodes: usize, sums: &[A]) {
+    /// Tries all counts of the kinds from `kind` on; the sums so far are the first row of `stack`.
+    fn descend(&mut self, kind: usize, nodes: usize, stack: &mut [A]) {
+        let table = self.table;
+        let width = 2 * table.goal.target.len();
+        let Some((sums, deeper)) = stack.split_at_mut_checked(width) else {
+            return;
+        };
         if !self.hopeful(kind, nodes, sums) {
             return;
         }
-        if kind == self.table.len() {
+        if kind == table.len() {
             self.offer(nodes, sums);
             return;
         }
-        let table = self.table;
-        let mut sums = sums.to_vec();
         for count in 0..=table.limit(kind) {
-            if count > 0 {
-                add(&mut sums, table.row(kind));
+            if let Some(next) = deeper.get_mut(..width) {
+                next.copy_from_slice(sums);
+                add(next, table.row(kind), count);
             }
-            self.set(kind, count);
-            self.descend(kind + 1, nodes + count, &sums);
-        }
-        self.set(kind, 0);
-    }
-
-    fn set(&mut self, kind: usize, count: usize) {
-        if let Some(slot) = self.counts.get_mut(kind) {
-            *slot = count;
+            if let Some(slot) = self.counts.get_mut(kind) {
+                *slot = count;
+            }
+            self.descend(kind + 1, nodes + count as usize, deeper);
         }
     }
 

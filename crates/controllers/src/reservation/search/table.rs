@@ -1,120 +1,27 @@
-//! The problem as the search sees it: kinds of nodes, exact sums, and what a choice of counts is worth.
+//! The nodes by kind, and sets of them as counts.
 
-use std::collections::BTreeMap;
-use std::ops::{Add, Mul, Sub};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
 
-use crate::reservation::score::{EXCESS, IDLE, NODES, Problem, USED};
-
-/// Scores that differ by less are the same: more than arithmetic errs, less than any real difference.
-pub(super) const TIE: f64 = 1e-13;
-
-/// What a unit of use and a unit of idleness add to a node's merit: in the proportion of their weights, as integers.
-const MERIT_USED: i64 = 7;
-const MERIT_IDLE: i64 = 2;
-/// A node's merit is at most this many times its worth.
-pub(super) const MERIT_LIMIT: i128 = 9;
-/// What one unit of merit counts in the score.
-const MERIT: f64 = (USED + IDLE) / 9.0;
-
-/// Whole numbers that are large enough for the sums of a problem.
-pub(super) trait Amount:
-    Copy + Ord + Default + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
-{
-    /// The same number; within the range by the choice of the type.
-    fn whole(amount: i128) -> Self;
-    /// The nearest real number.
-    fn real(self) -> f64;
-}
-
-impl Amount for i64 {
-    fn whole(amount: i128) -> Self {
-        Self::try_from(amount).unwrap_or(Self::MAX)
-    }
-
-    fn real(self) -> f64 {
-        self as f64
-    }
-}
-
-impl Amount for i128 {
-    fn whole(amount: i128) -> Self {
-        amount
-    }
-
-    fn real(self) -> f64 {
-        self as f64
-    }
-}
-
-/// What is wanted, and what it is worth.
-#[derive(Clone, Debug)]
-pub(super) struct Goal<A> {
-    /// What to reach, per dimension.
-    pub(super) target: Vec<A>,
-    /// The exact number of nodes, where one is asked for.
-    pub(super) count: Option<usize>,
-    /// What a unit above the target costs, per dimension.
-    pub(super) over: Vec<f64>,
-    /// What a node costs.
-    pub(super) node: f64,
-    /// What merit divided by worth brings in one dimension.
-    pub(super) share: f64,
-}
-
-impl<A: Amount> Goal<A> {
-    /// The goal of a problem: its target, or a number of nodes.
-    pub(super) fn of(problem: &Problem, count: Option<usize>) -> Self {
-        let dimensions = problem.target.len();
-        let wanted = |dimension| match count {
-            None => i128::from(problem.target(dimension)),
-            Some(_) => 0,
-        };
-        let over = |dimension| {
-            let room = problem.total(dimension) - wanted(dimension);
-            let costs = count.is_none() && room > 0;
-            if costs {
-                EXCESS / dimensions as f64 / room as f64
-            } else {
-                0.0
-            }
-        };
-        Self {
-            target: (0..dimensions).map(|dimension| A::whole(wanted(dimension))).collect(),
-            count,
-            over: (0..dimensions).map(over).collect(),
-            node: NODES / problem.candidates.len().saturating_sub(1).max(1) as f64,
-            share: MERIT / dimensions.max(1) as f64,
-        }
-    }
-
-    /// Whether sums are enough.
-    pub(super) fn reached(&self, nodes: usize, sums: &[A]) -> bool {
-        self.count.is_none_or(|count| count == nodes) && self.target.iter().zip(sums).all(|(target, sum)| sum >= target)
-    }
-
-    /// The score of sums that are enough, but for a constant.
-    pub(super) fn value(&self, nodes: usize, sums: &[A]) -> f64 {
-        let (worth, merit) = sums.split_at(self.target.len());
-        let mut value = -self.node * nodes as f64;
-        let dimensions = self.target.iter().zip(&self.over).zip(worth.iter().zip(merit));
-        for ((&target, over), (&worth, merit)) in dimensions {
-            // Where nothing is worth anything there is no merit either, so that 0/1 stands for 0/0.
-            value += self.share * merit.real() / worth.real().max(1.0) - over * (worth - target).real();
-        }
-        value
-    }
-}
+use super::goal::{Amount, Goal, merit};
+use crate::reservation::score::Problem;
 
 /// Nodes of the same kind together.
+#[derive(Clone, Debug)]
 pub(super) struct Table<A> {
     /// What is wanted.
     pub(super) goal: Goal<A>,
-    /// The fixed nodes' sums.
-    pub(super) base: Vec<A>,
-    /// The fixed nodes' places.
+    /// What is inside in any case: the number of nodes, and their sums.
+    nodes: usize,
+    base: Vec<A>,
+    /// Their places.
     fixed: Vec<usize>,
-    /// Per kind the places of its nodes, in order.
-    kinds: Vec<Vec<usize>>,
+    /// All other places, those of a kind together and in order.
+    places: Vec<usize>,
+    /// Per kind, where its places are among them.
+    kinds: Vec<Range<usize>>,
     /// Per kind, worth in each dimension and then merit in each dimension.
     rows: Vec<A>,
 }
@@ -122,54 +29,108 @@ pub(super) struct Table<A> {
 /// How many nodes of each kind, and what that comes to.
 #[derive(Clone, Debug)]
 pub(super) struct Choice<A> {
-    pub(super) counts: Vec<usize>,
+    pub(super) counts: Vec<u32>,
     /// How many nodes, the fixed ones included.
     pub(super) nodes: usize,
     pub(super) sums: Vec<A>,
     pub(super) value: f64,
 }
 
-/// The places of the nodes that every set contains.
-pub(super) fn fixed_places(problem: &Problem) -> Vec<usize> {
-    let exists = |place: &usize| *place < problem.candidates.len();
-    let mut places: Vec<usize> = problem.fixed.iter().copied().filter(exists).collect();
-    places.sort_unstable();
-    places.dedup();
-    places
+impl<A> Choice<A> {
+    /// How many nodes it has of some kinds.
+    pub(super) fn counts_of(&self, kinds: &[usize]) -> Vec<u32> {
+        let count = |&kind: &usize| self.counts.get(kind).copied().unwrap_or(0);
+        kinds.iter().map(count).collect()
+    }
 }
 
 impl<A: Amount> Table<A> {
     /// Groups the nodes of a problem.
     pub(super) fn of(problem: &Problem, goal: Goal<A>) -> Self {
-        let dimensions = problem.target.len();
-        let row = |place: usize| -> Vec<A> {
-            let amounts = |dimension| problem.candidates.get(place).map(|node| node.amounts(dimension));
-            let worths = (0..dimensions).map(|dimension| amounts(dimension).map_or(0, |have| i128::from(have.worth)));
-            let merits = (0..dimensions).map(|dimension| {
-                amounts(dimension).map_or(0, |have| {
-                    i128::from(MERIT_USED) * i128::from(have.used) + i128::from(MERIT_IDLE) * i128::from(have.idle)
-                })
-            });
-            worths.chain(merits).map(A::whole).collect()
-        };
-        let fixed = fixed_places(problem);
-        let mut base = vec![A::default(); 2 * dimensions];
-        for &place in &fixed {
-            add(&mut base, &row(place));
+        let width = 2 * problem.target.len();
+        let fixed = problem.fixed_places();
+        let mut all = Vec::with_capacity(problem.candidates.len() * width);
+        for node in &problem.candidates {
+            all.extend((0..problem.target.len()).map(|dimension| A::from(node.amounts(dimension).worth)));
+            all.extend((0..problem.target.len()).map(|dimension| {
+                let amounts = node.amounts(dimension);
+                merit::<A>(amounts.used, amounts.idle)
+            }));
         }
-        let mut places: BTreeMap<Vec<A>, Vec<usize>> = BTreeMap::new();
-        for place in (0..problem.candidates.len()).filter(|place| fixed.binary_search(place).is_err()) {
-            places.entry(row(place)).or_default().push(place);
-        }
-        let mut kinds: Vec<(Vec<A>, Vec<usize>)> = places.into_iter().collect();
-        kinds.sort_by(|(_, one), (_, other)| one.cmp(other));
-        Self {
+        let row = |place: usize| all.get(place * width..(place + 1) * width).unwrap_or_default();
+        let mut table = Self {
             goal,
-            base,
+            nodes: fixed.len(),
+            base: vec![A::default(); width],
+            places: Vec::new(),
+            kinds: Vec::new(),
+            rows: Vec::new(),
             fixed,
-            rows: kinds.iter().flat_map(|(row, _)| row.iter().copied()).collect(),
-            kinds: kinds.into_iter().map(|(_, places)| places).collect(),
+        };
+        for &place in &table.fixed {
+            add(&mut table.base, row(place), 1);
         }
+        let mut members = Vec::with_capacity(problem.candidates.len());
+        let mut seen: HashMap<&[A], usize, BuildHasherDefault<Fold>> = HashMap::default();
+        seen.reserve(problem.candidates.len());
+        let mut fixed = table.fixed.iter().peekable();
+        for place in 0..problem.candidates.len() {
+            if fixed.next_if_eq(&&place).is_some() {
+                continue;
+            }
+            let next = seen.len();
+            let kind = match seen.entry(row(place)) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => {
+                    table.rows.extend_from_slice(row(place));
+                    *new.insert(next)
+                }
+            };
+            members.push((kind, place));
+        }
+        // Stable, so that the places of a kind stay in order.
+        members.sort_by_key(|(kind, _)| *kind);
+        for kind in members.chunk_by(|one, other| one.0 == other.0) {
+            let begin = table.places.len();
+            table.places.extend(kind.iter().map(|(_, place)| *place));
+            table.kinds.push(begin..table.places.len());
+        }
+        table
+    }
+
+    /// The problem that is left when only some kinds may change from a choice.
+    pub(super) fn part(&self, kinds: &[usize], choice: &Choice<A>) -> Self {
+        let mut part = Self {
+            goal: self.goal.clone(),
+            nodes: choice.nodes,
+            base: choice.sums.clone(),
+            fixed: Vec::new(),
+            places: Vec::new(),
+            kinds: Vec::with_capacity(kinds.len()),
+            rows: Vec::with_capacity(kinds.len() * self.base.len()),
+        };
+        for (&kind, count) in kinds.iter().zip(choice.counts_of(kinds)) {
+            let places = self.kinds.get(kind).cloned().unwrap_or_default();
+            let begin = part.places.len();
+            part.places
+                .extend_from_slice(self.places.get(places).unwrap_or_default());
+            part.kinds.push(begin..part.places.len());
+            part.rows.extend_from_slice(self.row(kind));
+            part.nodes -= count as usize;
+            take(&mut part.base, self.row(kind), count);
+        }
+        part
+    }
+
+    /// A choice, changed to what was found for some kinds.
+    pub(super) fn merged(&self, kinds: &[usize], choice: Choice<A>, found: &Choice<A>) -> Choice<A> {
+        let mut counts = choice.counts;
+        for (&kind, &count) in kinds.iter().zip(&found.counts) {
+            if let Some(slot) = counts.get_mut(kind) {
+                *slot = count;
+            }
+        }
+        self.choice(counts)
     }
 
     /// How many kinds there are.
@@ -178,14 +139,19 @@ impl<A: Amount> Table<A> {
     }
 
     /// How many nodes of a kind there are.
-    pub(super) fn limit(&self, kind: usize) -> usize {
-        self.kinds.get(kind).map_or(0, Vec::len)
+    pub(super) fn limit(&self, kind: usize) -> u32 {
+        self.kinds.get(kind).map_or(0, |places| places.len() as u32)
     }
 
     /// What a node of a kind has.
     pub(super) fn row(&self, kind: usize) -> &[A] {
         let width = self.base.len();
         self.rows.get(kind * width..(kind + 1) * width).unwrap_or_default()
+    }
+
+    /// What all kinds have, in order.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &[A]> {
+        self.rows.chunks_exact(self.base.len().max(1))
     }
 
     /// How many choices there are.
@@ -196,24 +162,23 @@ impl<A: Amount> Table<A> {
 
     /// Whether any set is enough.
     pub(super) fn solvable(&self) -> bool {
-        let free: usize = self.kinds.iter().map(Vec::len).sum();
-        if let Some(count) = self.goal.count {
-            return (self.fixed.len()..=self.fixed.len() + free).contains(&count);
-        }
         let all = self.choice((0..self.len()).map(|kind| self.limit(kind)).collect());
-        self.goal.reached(all.nodes, &all.sums)
+        self.goal.covered(all.nodes, &all.sums) && self.goal.count.is_none_or(|count| self.nodes <= count)
+    }
+
+    /// The choice of no node but the fixed ones.
+    pub(super) fn none(&self) -> Choice<A> {
+        self.choice(vec![0; self.len()])
     }
 
     /// What counts come to.
-    pub(super) fn choice(&self, counts: Vec<usize>) -> Choice<A> {
+    pub(super) fn choice(&self, counts: Vec<u32>) -> Choice<A> {
         let mut sums = self.base.clone();
+        let mut nodes = self.nodes;
         for (kind, &count) in counts.iter().enumerate().filter(|&(_, &count)| count > 0) {
-            let times = A::whole(count as i128);
-            for (sum, &amount) in sums.iter_mut().zip(self.row(kind)) {
-                *sum = *sum + amount * times;
-            }
+            add(&mut sums, self.row(kind), count);
+            nodes += count as usize;
         }
-        let nodes = self.fixed.len() + counts.iter().sum::<usize>();
         let value = self.goal.value(nodes, &sums);
         Choice {
             counts,
@@ -223,14 +188,6 @@ impl<A: Amount> Table<A> {
         }
     }
 
-    /// Whether one choice that is enough beats another: by score, then fewer nodes, then names.
-    pub(super) fn better(&self, one: &Choice<A>, other: &Choice<A>) -> bool {
-        if (one.value - other.value).abs() > TIE {
-            return one.value > other.value;
-        }
-        self.comes_first(one, other)
-    }
-
     /// Whether one of two choices of the same value goes before the other: fewer nodes, then names.
     pub(super) fn comes_first(&self, one: &Choice<A>, other: &Choice<A>) -> bool {
         let names = || self.places(&one.counts) < self.places(&other.counts);
@@ -238,28 +195,55 @@ impl<A: Amount> Table<A> {
     }
 
     /// The nodes of a choice: of each kind the first ones, and the fixed ones.
-    pub(super) fn places(&self, counts: &[usize]) -> Vec<usize> {
-        let chosen = self
-            .kinds
-            .iter()
-            .zip(counts)
-            .flat_map(|(places, &count)| places.iter().take(count));
+    pub(super) fn places(&self, counts: &[u32]) -> Vec<usize> {
+        let chosen = self.kinds.iter().zip(counts).flat_map(|(places, &count)| {
+            let places = self.places.get(places.clone()).unwrap_or_default();
+            places.iter().take(count as usize)
+        });
         let mut places: Vec<usize> = chosen.chain(&self.fixed).copied().collect();
         places.sort_unstable();
         places
     }
 }
 
-/// Adds a row to sums.
-pub(super) fn add<A: Amount>(sums: &mut [A], row: &[A]) {
+/// Adds some nodes of a kind to sums.
+pub(super) fn add<A: Amount>(sums: &mut [A], row: &[A], count: u32) {
+    let count = A::from(i64::from(count));
     for (sum, &amount) in sums.iter_mut().zip(row) {
-        *sum = *sum + amount;
+        *sum = *sum + amount * count;
     }
 }
 
-/// Takes a row from sums.
-pub(super) fn take<A: Amount>(sums: &mut [A], row: &[A]) {
+/// Takes some nodes of a kind from sums.
+pub(super) fn take<A: Amount>(sums: &mut [A], row: &[A], count: u32) {
+    let count = A::from(i64::from(count));
     for (sum, &amount) in sums.iter_mut().zip(row) {
-        *sum = *sum - amount;
+        *sum = *sum - amount * count;
+    }
+}
+
+/// A quick hash: kinds are told apart by comparing them, so that a poor one costs time only.
+#[derive(Default)]
+struct Fold(u64);
+
+impl Hasher for Fold {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
     }
 }
