@@ -12,6 +12,7 @@ mod heap;
 mod hunt;
 mod preempt;
 mod reclaim;
+mod reserve;
 mod serve;
 mod shuffle;
 mod victims;
@@ -36,6 +37,7 @@ use crate::session::State;
 use self::crowd::Turn;
 use self::heap::Heap;
 pub(crate) use self::preempt::DryRun;
+pub(crate) use self::reserve::Grounds;
 
 /// One cycle at work.
 pub(crate) struct Cycle<'a> {
@@ -58,6 +60,8 @@ pub(crate) struct Cycle<'a> {
     pub attempts: FxHashMap<JobId, Attempt>,
     /// Why no node takes a pod, worked out once for all pods that want the same.
     pub shortages: &'a mut Shortages,
+    /// How nodes stand that are locked for queues whose guarantee is to be made good.
+    pub grounds: &'a mut Grounds,
     /// The jobs that this cycle looks at.
     pub jobs: Vec<JobId>,
     /// Reasons that were worked out in this cycle.
@@ -107,8 +111,9 @@ struct Line {
 }
 
 impl Cycle<'_> {
-    /// Runs the configured actions; calls `stage` after each.
+    /// Clears nodes that are locked for queues whose guarantee is to be made good, then runs the configured actions; calls `stage` after each.
     pub(crate) fn run(&mut self, stage: &mut dyn FnMut(&str)) {
+        self.clear_locked();
         for (at, action) in self.conf.actions.iter().enumerate() {
             self.at = at;
             match action.as_str() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
-use crate::actions::Cycle;
+use crate::actions::{Cycle, Grounds};
 use crate::candidates::Candidates;
 use crate::conf::Conf;
 use crate::explain::Shortages;
@@ -95,6 +95,7 @@ pub struct Engine {
     state: State,
     candidates: Candidates,
     shortages: Shortages,
+    grounds: Grounds,
     waiting: Arc<WaitingList>,
     queues: Arc<Vec<QueueState>>,
     statistics: Statistics,
@@ -116,13 +117,16 @@ const SPARE_MS: i64 = 10_000;
 impl Engine {
     /// An engine that knows nothing of the cluster yet.
     pub fn new(conf: Conf, options: Options) -> Self {
+        let (hooks, mut state) = (Hooks::new(&conf), State::default());
+        state.honour_locks(hooks.honours_locks());
         Engine {
-            hooks: Hooks::new(&conf),
+            hooks,
             conf,
             options,
-            state: State::default(),
+            state,
             candidates: Candidates::default(),
             shortages: Shortages::default(),
+            grounds: Grounds::default(),
             waiting: Arc::default(),
             queues: Arc::default(),
             statistics: Statistics::default(),
@@ -136,8 +140,10 @@ impl Engine {
     pub fn set_conf(&mut self, conf: Conf) {
         self.hooks = Hooks::new(&conf);
         self.conf = conf;
+        self.state.honour_locks(self.hooks.honours_locks());
         self.candidates.clear();
         self.shortages.clear();
+        self.grounds.clear();
         self.state.dissolve_crowds();
         self.state.ease();
     }
@@ -320,6 +326,7 @@ impl Engine {
             dry_run: None,
             attempts: FxHashMap::default(),
             shortages: &mut self.shortages,
+            grounds: &mut self.grounds,
             jobs,
             alike: FxHashMap::default(),
             recounted,

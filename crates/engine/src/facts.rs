@@ -203,6 +203,9 @@ pub struct PodFacts {
     /// Of the system: never evicted for anyone.
     #[serde(default)]
     pub critical: bool,
+    /// Of its node: a daemon's, or one that the node itself runs. Nobody has it moved.
+    #[serde(default)]
+    pub fixed: bool,
     /// When it began to run, in milliseconds since 1970; 0: it has not.
     #[serde(default)]
     pub started_ms: i64,
@@ -240,6 +243,7 @@ impl Default for PodFacts {
             preemptable: true,
             preempts: true,
             critical: false,
+            fixed: false,
             started_ms: 0,
             nominated: None,
             requests: Resources::new(),
@@ -384,6 +388,15 @@ pub struct QueueFacts {
     /// Node groups that it wants or avoids.
     #[serde(default)]
     pub node_groups: Option<NodeGroups>,
+    /// Names of the nodes that are locked for it, sorted. They need not exist.
+    #[serde(default)]
+    pub locks: Vec<Arc<str>>,
+    /// What must be free for it on them, with what it uses there.
+    #[serde(default)]
+    pub target: Resources,
+    /// Others' pods on them are evicted until that is reached.
+    #[serde(default)]
+    pub evicts: bool,
 }
 
 fn default_weight() -> u32 {
@@ -406,6 +419,9 @@ impl Default for QueueFacts {
             fifo: false,
             hierarchy: None,
             node_groups: None,
+            locks: Vec::new(),
+            target: Resources::new(),
+            evicts: false,
         }
     }
 }

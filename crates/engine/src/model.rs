@@ -71,6 +71,10 @@ pub struct Node {
     pub images: BTreeMap<Arc<str>, i64>,
     /// Its place in the order that breaks ties; valid for present nodes once the order is fresh.
     pub rank: u32,
+    /// The queue that it is locked for; of several the deepest.
+    pub holder: Option<QueueId>,
+    /// Its estate; valid as the rank is.
+    pub estate: u32,
 }
 
 /// A pod's record: about one cache line.
@@ -104,6 +108,8 @@ pub struct Task {
     pub preempts: bool,
     /// Of the system: never evicted.
     pub critical: bool,
+    /// Of its node: nobody has it moved.
+    pub fixed: bool,
     /// We decided to evict it; the API does not show that yet.
     pub evicting: bool,
     /// The API refused to have it evicted: for a while nobody asks again.
@@ -135,6 +141,7 @@ impl Default for Task {
             preemptable: true,
             preempts: true,
             critical: false,
+            fixed: false,
             evicting: false,
             spared: false,
             shown_as: Status::Out,
@@ -292,6 +299,12 @@ pub struct Queue {
     pub hierarchy: Option<(Arc<str>, Arc<str>)>,
     /// Node groups that it wants or avoids.
     pub node_groups: Option<NodeGroups>,
+    /// Names of the nodes that are locked for it, sorted.
+    pub locks: Vec<Arc<str>>,
+    /// What must be free for it on them, with what it uses there.
+    pub target: Amounts,
+    /// Others' pods on them are evicted until that is reached.
+    pub evicts: bool,
     /// How many groups and child queues mention it.
     pub mentions: u32,
 }

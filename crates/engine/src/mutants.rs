@@ -77,6 +77,14 @@ pub enum Mutant {
     MiscountDeserved,
     /// Work in a queue that has queues below it is served.
     ServeInnerQueues,
+    /// Nodes that are locked for a queue take pods of others.
+    IgnoreLocks,
+    /// Of several holders of a node the one above all others decides.
+    ObeyTopHolder,
+    /// Pods go for guarantees that do not evict.
+    EvictForBestEffort,
+    /// Only a part of a gang goes from a locked node where all of it should.
+    TakePartOfIntruder,
 }
 
 #[cfg(feature = "mutants")]

@@ -119,18 +119,24 @@ pub enum Purpose {
         /// The group that gets the room.
         beneficiary: Arc<str>,
     },
+    /// Its node is locked for a queue whose guarantee is to be made good.
+    Reservation {
+        /// That queue.
+        queue: Arc<str>,
+    },
     /// A policy wants it elsewhere.
     Shuffle,
 }
 
 impl Purpose {
-    /// The action that asked for the eviction, as the configuration names it.
+    /// The action (or the plugin) that asked for the eviction, as the configuration names it.
     pub fn action(&self) -> &'static str {
         match self {
             Purpose::Preempt { .. } => "preempt",
             Purpose::Reclaim { .. } => "reclaim",
             Purpose::GangPreempt { .. } => "gangpreempt",
             Purpose::GangReclaim { .. } => "gangreclaim",
+            Purpose::Reservation { .. } => "node_reservation",
             Purpose::Shuffle => "shuffle",
         }
     }
@@ -142,7 +148,7 @@ impl Purpose {
             | Purpose::Reclaim { beneficiary }
             | Purpose::GangPreempt { beneficiary }
             | Purpose::GangReclaim { beneficiary } => Some(beneficiary),
-            Purpose::Shuffle => None,
+            Purpose::Reservation { .. } | Purpose::Shuffle => None,
         }
     }
 }

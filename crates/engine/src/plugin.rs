@@ -9,6 +9,7 @@ mod conformance;
 mod drf;
 mod gang;
 mod hooks;
+mod node_reservation;
 mod nodegroup;
 mod nodeorder;
 mod overcommit;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use basalt_api::reason::Code;
 
 pub use self::hooks::{Hook, Hooks};
+pub(crate) use self::pdb::within_budgets;
 use crate::conf::PluginConf;
 use crate::model::{ClassId, JobId, NOTHING, NodeId, QueueId, TaskId};
 use crate::resources::{Amounts, DimId};
@@ -167,6 +169,8 @@ pub enum Blocker {
     VolumeZone,
     /// There is no volume for a claim of the pod, nor can one be made there.
     NoVolume,
+    /// It is locked for this queue, and the pod is of another.
+    Locked(QueueId),
 }
 
 /// How well a pod fits on a node.
@@ -185,6 +189,19 @@ pub struct Shape {
     pub class: ClassId,
     /// The queue whose own rules about nodes they are under; none: there are no such rules.
     pub zone: QueueId,
+    /// The queue by which they may use locked nodes; none: they may not (or any of them, which their class tells).
+    pub right: QueueId,
+}
+
+impl Shape {
+    /// What counts where it does not matter who holds a node.
+    #[must_use]
+    pub fn anywhere(self) -> Self {
+        Shape {
+            right: QueueId::NONE,
+            ..self
+        }
+    }
 }
 
 /// What makes two pods the same to all nodes together.
@@ -255,6 +272,7 @@ impl Blocker {
             Blocker::VolumeNode => "out of reach of a volume of the pod",
             Blocker::VolumeZone => "not in the zone of a volume of the pod",
             Blocker::NoVolume => "without a volume for a claim of the pod",
+            Blocker::Locked(_) => "locked for another queue",
         }
     }
 }
@@ -366,6 +384,10 @@ pub trait Plugin: Send + Sync {
     fn zone(&self, _state: &State, _queue: QueueId) -> QueueId {
         QueueId::NONE
     }
+    /// Whether nodes that are locked for a queue take no pods of others.
+    fn honours_locks(&self) -> bool {
+        false
+    }
     /// Why the node does not admit the shape. Must depend on facts alone, not on what is placed.
     fn blocker(&self, _state: &State, _shape: Shape, _node: NodeId) -> Option<Blocker> {
         None
@@ -415,6 +437,7 @@ pub const KNOWN: &[&str] = &[
     "nodegroup",
     "resource-strategy-fit",
     "sla",
+    "node_reservation",
 ];
 
 fn build(conf: &PluginConf) -> Option<Box<dyn Plugin>> {
@@ -434,6 +457,7 @@ fn build(conf: &PluginConf) -> Option<Box<dyn Plugin>> {
         "nodegroup" => Box::new(nodegroup::NodeGroup::new(conf)),
         "resource-strategy-fit" => Box::new(strategy::StrategyFit::new(conf)),
         "sla" => Box::new(sla::Sla::new(conf)),
+        "node_reservation" => Box::new(node_reservation::NodeReservation),
         _ => return None,
     })
 }

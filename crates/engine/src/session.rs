@@ -2,6 +2,7 @@
 
 mod apply;
 mod crowds;
+mod locks;
 
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use crate::ledger::{Claims, Ledger, Status};
 use crate::model::{ClassId, JobId, Model, NodeId, TaskId};
 
 pub(crate) use self::crowds::{Crowds, Kin, Likeness};
+pub(crate) use self::locks::{Estate, Locks};
 
 /// Model and ledger together, with the undo log. Lives as long as the engine.
 #[derive(Clone, Debug, Default)]
@@ -19,10 +21,16 @@ pub struct State {
     /// What is counted.
     pub ledger: Ledger,
     /// Present nodes in the order that breaks ties; see [`State::order_nodes`].
-    pub(crate) by_rank: Vec<NodeId>,
+    pub(crate) by_rank: Arc<Vec<NodeId>>,
     /// Grows with every change of the node order.
     pub(crate) order_version: u64,
+    /// The same, but for nodes that only changed hands.
+    pub(crate) nodes_version: u64,
     pub(crate) order_stale: bool,
+    /// Present nodes by name.
+    by_name: Vec<NodeId>,
+    /// Which nodes are locked for whom.
+    pub(crate) locks: Locks,
     pub(crate) order_seed: u64,
     /// Whom this cycle told to go, as it seemed at some time: not all of it came about.
     evicted: Vec<TaskId>,
@@ -202,25 +210,32 @@ impl State {
         }
     }
 
-    /// Brings the order of nodes up to date: by name, turned by the seed, so that of equal nodes another one comes
-    /// first with another seed.
+    /// Brings the order of nodes up to date: estate by estate, in each by name, turned by the seed, so that of equal nodes
+    /// another one comes first with another seed.
     pub(crate) fn order_nodes(&mut self, seed: u64) {
-        if !self.order_stale && self.order_seed == seed {
+        self.settle_locks();
+        let State { model, by_name, .. } = self;
+        if self.order_stale {
+            by_name.clear();
+            by_name.extend(model.nodes.ids().filter(|&node| model.nodes[node].present));
+            by_name.sort_by(|&a, &b| model.nodes.name(a).cmp(model.nodes.name(b)));
+        }
+        let renewed = std::mem::take(&mut self.order_stale) || self.order_seed != seed;
+        if !std::mem::take(&mut self.locks.moved) && !renewed {
             return;
         }
-        let State { model, by_rank, .. } = self;
-        by_rank.clear();
-        by_rank.extend(model.nodes.ids().filter(|&node| model.nodes[node].present));
-        by_rank.sort_by(|&a, &b| model.nodes.name(a).cmp(model.nodes.name(b)));
+        let mut by_rank = by_name.clone();
         if !by_rank.is_empty() {
             let turn = seed % by_rank.len() as u64;
             by_rank.rotate_left(turn as usize);
         }
+        self.part(&mut by_rank);
         for (rank, &node) in by_rank.iter().enumerate() {
-            model.nodes[node].rank = rank as u32;
+            self.model.nodes[node].rank = rank as u32;
         }
+        self.by_rank = Arc::new(by_rank);
         self.order_version += 1;
-        self.order_stale = false;
+        self.nodes_version += u64::from(renewed);
         self.order_seed = seed;
     }
 

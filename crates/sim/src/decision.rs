@@ -41,6 +41,7 @@ fn eviction(eviction: &plan::Eviction) -> Eviction {
         plan::Purpose::Reclaim { .. } => Purpose::Reclaim,
         plan::Purpose::GangPreempt { .. } => Purpose::GangPreempt,
         plan::Purpose::GangReclaim { .. } => Purpose::GangReclaim,
+        plan::Purpose::Reservation { .. } => Purpose::Reservation,
         plan::Purpose::Shuffle => Purpose::Shuffle,
     };
     let beneficiary = eviction.purpose.beneficiary();

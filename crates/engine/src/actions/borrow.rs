@@ -14,8 +14,8 @@ use crate::resources::{Amounts, DimId, PODS};
 
 /// What may be given away.
 struct Spare {
-    /// Idle on nodes that take pods, when this began; by dimension.
-    idle: Vec<i64>,
+    /// Idle on nodes that take pods, when this began; by estate and dimension.
+    idle: Vec<Vec<i64>>,
     /// Idle in the whole cluster, when this began.
     cluster_idle: Vec<i64>,
     /// By queue: the minimums of its waiting jobs that it is due and can still have.
@@ -109,12 +109,13 @@ impl Cycle<'_> {
         if let Some(refusal) = self.hooks.loan_refused(self.state, queue, task) {
             return Some(refusal);
         }
-        let request = self.state.model.classes.request(self.state.model.tasks[task].class);
+        let class = self.state.model.tasks[task].class;
+        let request = self.state.model.classes.request(class);
         let short = request.iter().filter(|&(dim, _)| dim != PODS).find_map(|(dim, need)| {
             let at = dim.index();
             let own = spare.kept.get(&queue).map_or(0, |kept| kept[at]);
             let taken = spare.cluster_idle[at] - self.state.ledger.cluster_idle(dim);
-            let have = spare.idle[at] - taken - (spare.kept_in_all[at] - own);
+            let have = self.idle_for(spare, class, queue, dim) - taken - (spare.kept_in_all[at] - own);
             (need > have).then_some((dim, need, have.max(0)))
         });
         short.map(|(dim, need, have)| Refusal {
@@ -130,26 +131,39 @@ impl Cycle<'_> {
         let dims: Vec<DimId> = (0..model.dims.count()).map(|dim| DimId(dim as u16)).collect();
         let takes = |node: &NodeId| !model.nodes[*node].unschedulable && !model.nodes[*node].not_ready;
         let mut spare = Spare {
-            idle: vec![0; dims.len()],
+            idle: vec![vec![0; dims.len()]; self.state.estates().len().max(1)],
             cluster_idle: dims.iter().map(|&dim| ledger.cluster_idle(dim)).collect(),
             kept: FxHashMap::default(),
             kept_in_all: vec![0; dims.len()],
         };
         for &node in self.state.nodes_in_order().iter().filter(|node| takes(node)) {
-            for (idle, &dim) in spare.idle.iter_mut().zip(&dims) {
+            let estate = &mut spare.idle[model.nodes[node].estate as usize];
+            for (idle, &dim) in estate.iter_mut().zip(&dims) {
                 *idle += ledger.idle_of(node, dim).max(0);
             }
         }
         spare
     }
 
+    /// What was idle on nodes that pods of a class in a queue may use.
+    fn idle_for(&self, spare: &Spare, class: ClassId, queue: QueueId, dim: DimId) -> i64 {
+        let right = self.state.right_of(class, queue);
+        match self.state.reach(class, right) {
+            None => spare.idle.iter().map(|idle| idle[dim.index()]).sum(),
+            Some(reach) => reach.iter().map(|&at| spare.idle[at as usize][dim.index()]).sum(),
+        }
+    }
+
     /// A cheap look beforehand: on a full cluster there is nothing to lend. (Each job by itself: what it is told must not
     /// depend on who else is looked at.)
     fn could_lend(&self, job: JobId, spare: &Spare) -> bool {
         let (model, ledger) = (&self.state.model, &self.state.ledger);
+        let queue = model.jobs[job].queue;
         let fits = |class: ClassId| {
             let request = model.classes.request(class);
-            request.iter().all(|(dim, need)| need <= spare.idle[dim.index()])
+            request
+                .iter()
+                .all(|(dim, need)| need <= self.idle_for(spare, class, queue, dim))
         };
         let mut pending = ledger.pending(job).iter();
         pending.any(|&(class, count)| count > 0 && fits(class))
@@ -177,7 +191,7 @@ impl Cycle<'_> {
             }
             let fits = |(dim, need): (DimId, i64)| dim == PODS || need <= unmet.get(dim).unwrap_or(0);
             if need.iter().all(fits) {
-                let none = || vec![0; spare.idle.len()];
+                let none = || vec![0; spare.kept_in_all.len()];
                 let kept = spare.kept.entry(queue).or_insert_with(none);
                 for (dim, need) in need.iter().filter(|&(dim, _)| dim != PODS) {
                     let kept = &mut kept[dim.index()];

@@ -18,12 +18,12 @@ use crate::resources::{Amounts, DimId};
 
 /// Pods of one job that can go.
 #[derive(Clone, Debug)]
-struct Bundle {
-    job: JobId,
+pub(super) struct Bundle {
+    pub job: JobId,
     /// In the order in which they go.
-    tasks: Vec<TaskId>,
+    pub tasks: Vec<TaskId>,
     /// All of them or none; else each for itself.
-    whole: bool,
+    pub whole: bool,
 }
 
 /// The pods that wait for room, by what they want, each kind in order.
@@ -316,10 +316,13 @@ impl Cycle<'_> {
         }
     }
 
-    /// What a job has beyond its minimum, pod by pod; and all of it together, if none of its pods would stay behind.
-    /// Of a gang that is broken already every pod is to spare.
-    fn bundles_of(&self, claim: &Claim, job: JobId) -> impl Iterator<Item = Bundle> + use<> {
-        let (record, counts) = (&self.state.model.jobs[job], self.state.ledger.counts(job));
+    /// What a job can lose to a claim. Who is on a node that is locked against the claimant helps it only as part of a gang.
+    fn bundles_of(&self, claim: &Claim, job: JobId) -> SmallVec<[Bundle; 2]> {
+        let shape = self.hooks.shape(self.state, claim.task);
+        let helps = |task: TaskId| {
+            let node = self.state.ledger.node(task);
+            self.state.locked_against(shape.class, shape.right, node).is_none()
+        };
         let runs = |task: &TaskId| match self.state.ledger.status(*task) {
             _ if !self.state.ledger.node(*task).is_some() => false,
             Status::Running => true,
@@ -330,6 +333,18 @@ impl Cycle<'_> {
             let record = &self.state.model.tasks[*task];
             runs(task) && record.preemptable && !record.spared
         };
+        self.bundles_from(job, goes, helps)
+    }
+
+    /// What a job has beyond its minimum, pod by pod; and all of it together, if none of its pods would stay behind. `goes`:
+    /// who can go at all; `helps`: whose going is of use.
+    pub(super) fn bundles_from(
+        &self,
+        job: JobId,
+        goes: impl Fn(&TaskId) -> bool,
+        helps: impl Fn(TaskId) -> bool,
+    ) -> SmallVec<[Bundle; 2]> {
+        let (record, counts) = (&self.state.model.jobs[job], self.state.ledger.counts(job));
         let mut all: Vec<TaskId> = record.tasks.iter().copied().filter(goes).collect();
         all.sort_unstable_by(|&a, &b| self.hooks.task_order(self.state, b, a));
         // What is below its minimum has nothing to spare: all that is left of it goes, or nothing. What it may yet get
@@ -347,7 +362,7 @@ impl Cycle<'_> {
                     u32::MAX
                 }
             });
-            let goes = surplus > 0 && *left > 0;
+            let goes = helps(*task) && surplus > 0 && *left > 0;
             if goes {
                 surplus = surplus.saturating_sub(1);
                 *left = left.saturating_sub(1);
@@ -355,13 +370,14 @@ impl Cycle<'_> {
             goes
         };
         let safe: Vec<TaskId> = all.iter().copied().filter(spare).collect();
+        let of_use = all.iter().any(|&task| helps(task));
         let on_nodes = counts.ready() - counts.of(Status::Succeeded);
         let helped = counts.of(Status::Pipelined) > 0;
-        let whole = all.len() > safe.len() && all.len() == on_nodes as usize && !helped;
+        let whole = of_use && all.len() > safe.len() && all.len() == on_nodes as usize && !helped;
         let bundle = |tasks: Vec<TaskId>, whole: bool| Bundle { job, tasks, whole };
         let safe = (!safe.is_empty()).then(|| bundle(safe, false));
         let whole = whole.then(|| bundle(all, !mutant!(TakePartOfGang)));
-        safe.into_iter().chain(whole)
+        safe.into_iter().chain(whole).collect()
     }
 
     /// How much of what a gang would lose is of use.

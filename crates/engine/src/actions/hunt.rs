@@ -112,10 +112,11 @@ impl Hunt {
         // Where others are taken from in the same queue, the best node counts; else any will do.
         let scored = at.0.means == Means::Preempt;
         field.sync(state, quiet, |node| {
+            let preference = hooks.preference(state, at.2.shape, node);
             if scored {
-                hooks.score(state, at.2.shape, node)
+                hooks.score(state, at.2.shape, node) + preference
             } else {
-                0.0
+                preference
             }
         });
         field

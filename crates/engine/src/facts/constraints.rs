@@ -132,6 +132,9 @@ pub struct Constraints {
     /// How nodes are scored for it.
     #[serde(default)]
     pub strategy: Option<Strategy>,
+    /// Of every node, whoever that is locked for: a daemon that tolerates everything.
+    #[serde(default)]
+    pub everywhere: bool,
     /// Hard constraints that the engine does not know (by name). A pod with one waits instead of having it ignored.
     #[serde(default)]
     pub unsupported: Vec<Arc<str>>,

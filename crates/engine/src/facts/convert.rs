@@ -11,7 +11,7 @@ use basalt_api::duration::Duration;
 use basalt_api::names;
 use basalt_api::podgroup::{NetworkTopology, PodGroup, PodGroupSpec, SubGroupPolicy, TopologyMode};
 use basalt_api::quantity::{Format, Quantity, ResourceList};
-use basalt_api::queue::{DequeueStrategy, Queue};
+use basalt_api::queue::{DequeueStrategy, GuaranteePolicy, Queue};
 use basalt_api::slim;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
@@ -177,6 +177,7 @@ impl From<&slim::Pod> for PodFacts {
                     pod.spec.priority_class_name.as_str(),
                     "system-cluster-critical" | "system-node-critical"
                 ),
+            fixed: is_daemon(&pod.metadata) || pod.annotation(names::MIRROR_POD).is_some(),
             started_ms: pod.status.start_time.as_ref().map_or(0, |time| time.0.as_millisecond()),
             nominated: (!pod.status.nominated_node_name.is_empty())
                 .then(|| Arc::from(pod.status.nominated_node_name.as_str())),
@@ -209,8 +210,20 @@ fn constraints(pod: &slim::Pod) -> Constraints {
         ports: ports(spec),
         images: images(spec),
         strategy: strategy(pod),
+        everywhere: is_daemon(&pod.metadata) && spec.tolerations.iter().any(tolerates_everything),
         unsupported: Vec::new(),
     }
+}
+
+/// Whether a DaemonSet runs the pod.
+fn is_daemon(metadata: &ObjectMeta) -> bool {
+    let mut owners = metadata.owner_references.iter().flatten();
+    owners.any(|owner| owner.controller == Some(true) && owner.kind == "DaemonSet")
+}
+
+fn tolerates_everything(toleration: &core::Toleration) -> bool {
+    let no = |word: Option<&String>| word.is_none_or(String::is_empty);
+    toleration.operator.as_deref() == Some("Exists") && no(toleration.key.as_ref()) && no(toleration.effect.as_ref())
 }
 
 /// Ports of the node that a pod takes, sorted.
@@ -384,7 +397,20 @@ impl From<&PodGroup> for PodGroupFacts {
 impl From<&Queue> for QueueFacts {
     fn from(queue: &Queue) -> Self {
         let spec = &queue.spec;
+        // What is being deleted holds nothing any more.
+        let kept = queue.metadata.deletion_timestamp.is_none();
+        let status = queue.status.as_ref().filter(|_| kept);
+        let reservation = status.and_then(|status| status.reservation.as_ref());
+        let mut locks: Vec<Arc<str>> = reservation
+            .iter()
+            .flat_map(|reservation| reservation.nodes.iter().map(|name| Arc::from(name.as_str())))
+            .collect();
+        locks.sort_unstable();
+        locks.dedup();
         QueueFacts {
+            locks,
+            target: reservation.map_or_else(Resources::new, |reservation| resources(&reservation.target)),
+            evicts: spec.guarantee.policy == Some(GuaranteePolicy::Guaranteed),
             name: text(queue.metadata.name.as_ref()),
             uid: text(queue.metadata.uid.as_ref()),
             created_ms: created_ms(&queue.metadata),

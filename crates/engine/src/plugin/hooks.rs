@@ -90,6 +90,8 @@ pub struct Hooks {
     table: [Vec<(usize, usize)>; HOOKS],
     /// Some plugin has rules about nodes that depend on the queue.
     zoned: bool,
+    /// Nodes that are locked for a queue take no pods of others.
+    honours_locks: bool,
 }
 
 impl Hooks {
@@ -100,6 +102,7 @@ impl Hooks {
             plugins: Vec::new(),
             table: Default::default(),
             zoned: false,
+            honours_locks: false,
         };
         for (tier, plugins) in conf.tiers.iter().enumerate() {
             for plugin_conf in plugins {
@@ -111,10 +114,16 @@ impl Hooks {
                     }
                 }
                 hooks.zoned |= plugin.has_zones();
+                hooks.honours_locks |= plugin.honours_locks();
                 hooks.plugins.push(plugin);
             }
         }
         hooks
+    }
+
+    /// Whether nodes that are locked for a queue take no pods of others.
+    pub fn honours_locks(&self) -> bool {
+        self.honours_locks
     }
 
     /// Tells every plugin that a cycle begins. True: what is allowed may have changed.

@@ -24,34 +24,39 @@ impl Plugin for Pdb {
         &[Hook::Preemptable, Hook::Reclaimable, Hook::Evictable]
     }
 
-    /// Whom we told to go before and the API does not show yet counts as gone already.
     fn victims(&self, state: &State, _claim: &Claim, candidates: &[TaskId]) -> Option<Vec<TaskId>> {
-        if state.model.budgets.is_empty() || mutant!(IgnoreBudgets) {
-            return Some(candidates.to_vec());
-        }
-        let mut left: FxHashMap<&str, u32> = FxHashMap::default();
-        for budget in state.model.budgets.values() {
-            left.insert(&budget.key, budget.allowed);
-        }
-        let mut spend = |task: TaskId, force: bool| {
-            let budgets: Vec<&str> = budgets_of(state, task).map(|budget| &*budget.key).collect();
-            let goes = force
-                || budgets
-                    .iter()
-                    .all(|budget| left.get(budget).is_some_and(|&left| left > 0));
-            for budget in budgets.iter().filter(|_| goes) {
-                left.entry(budget).and_modify(|left| *left = left.saturating_sub(1));
-            }
-            goes
-        };
-        let going: FxHashSet<TaskId> = state.going().collect();
-        for task in going {
-            spend(task, true);
-        }
-        Some(candidates.iter().copied().filter(|&task| spend(task, false)).collect())
+        Some(within_budgets(state, candidates))
     }
 
     fn protects(&self) -> bool {
         true
     }
+}
+
+/// The pods, from the first, that can go together without a budget being passed. Whom we told to go before and the API does
+/// not show yet counts as gone already.
+pub(crate) fn within_budgets(state: &State, candidates: &[TaskId]) -> Vec<TaskId> {
+    if state.model.budgets.is_empty() || mutant!(IgnoreBudgets) {
+        return candidates.to_vec();
+    }
+    let mut left: FxHashMap<&str, u32> = FxHashMap::default();
+    for budget in state.model.budgets.values() {
+        left.insert(&budget.key, budget.allowed);
+    }
+    let mut spend = |task: TaskId, force: bool| {
+        let budgets: Vec<&str> = budgets_of(state, task).map(|budget| &*budget.key).collect();
+        let goes = force
+            || budgets
+                .iter()
+                .all(|budget| left.get(budget).is_some_and(|&left| left > 0));
+        for budget in budgets.iter().filter(|_| goes) {
+            left.entry(budget).and_modify(|left| *left = left.saturating_sub(1));
+        }
+        goes
+    };
+    let going: FxHashSet<TaskId> = state.going().collect();
+    for task in going {
+        spend(task, true);
+    }
+    candidates.iter().copied().filter(|&task| spend(task, false)).collect()
 }

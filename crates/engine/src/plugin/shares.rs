@@ -209,22 +209,32 @@ pub(super) fn guarantee(state: &State, queue: QueueId, dim: DimId) -> i64 {
     state.model.queues[queue].guarantee.get(dim).unwrap_or(0)
 }
 
-/// What is left of a whole for a queue when its siblings keep what is guaranteed to them, up to its own capability.
-pub(super) fn real_capability(
-    state: &State,
-    queue: QueueId,
-    dim: DimId,
-    whole: i64,
-    guaranteed: i64,
-    most: Option<i64>,
-) -> i64 {
+/// What is kept for a queue in one dimension: its guarantee or, where that is more, what the nodes offer that are locked
+/// for it.
+pub(super) fn kept(state: &State, queue: QueueId, dim: DimId, locked: &Columns) -> i64 {
+    guarantee(state, queue, dim).max(locked.get(queue.index(), dim))
+}
+
+/// What is left of a whole for a queue when its siblings keep what is kept for them, up to its own capability. `kept` is
+/// for all of them together, `own` what of it the queue may use.
+pub(super) fn real_capability(whole: i64, kept: i64, own: i64, most: Option<i64>) -> i64 {
     if whole == UNLIMITED {
         return most.unwrap_or(UNLIMITED);
     }
-    let own = guarantee(state, queue, dim);
-    let guaranteed = if mutant!(IgnoreGuarantees) { own } else { guaranteed };
-    let left = whole.saturating_sub(guaranteed).max(0).saturating_add(own);
+    let kept = if mutant!(IgnoreGuarantees) { own } else { kept };
+    let left = whole.saturating_sub(kept).max(0).saturating_add(own);
     most.map_or(left, |most| left.min(most))
+}
+
+/// What of all that is kept a queue that stands alone may use: what is kept for it, and nodes that are locked for queues
+/// above it.
+fn own_part(state: &State, queue: QueueId, dim: DimId) -> i64 {
+    let locked = state.locked_own();
+    let above = state.model.chain(queue).iter().skip(1);
+    let more = above
+        .filter(|&&above| state.model.queues[above].present)
+        .map(|&above| kept(state, above, dim, locked) - guarantee(state, above, dim));
+    more.fold(kept(state, queue, dim, locked), i64::saturating_add)
 }
 
 /// Why a queue that stands alone may not have more: its own limit, others' guarantees, or the size of the cluster.
@@ -242,12 +252,12 @@ pub(super) fn flat_code(state: &State, queue: QueueId, excess: Excess) -> Code {
 pub(super) fn set_flat_limits(shares: &mut Shares, state: &State) {
     let present: Vec<QueueId> = present_queues(state).collect();
     for dim in shares.dims() {
-        let guaranteed = present.iter().map(|&queue| guarantee(state, queue, dim));
-        let guaranteed = guaranteed.fold(0, i64::saturating_add);
+        let all = present.iter().map(|&queue| kept(state, queue, dim, state.locked_own()));
+        let all = all.fold(0, i64::saturating_add);
         let total = state.ledger.total_of(dim);
         for &queue in &present {
             let most = capability(state, queue, dim);
-            let limit = real_capability(state, queue, dim, total, guaranteed, most);
+            let limit = real_capability(total, all, own_part(state, queue, dim), most);
             shares.limit.set(queue.index(), dim, limit);
             shares.admit.set(queue.index(), dim, limit);
         }
@@ -286,6 +296,7 @@ pub(super) fn inputs(state: &State, requests: bool) -> Vec<i64> {
         for amounts in [&record.deserved, &record.guarantee, &record.capability] {
             add(amounts);
         }
+        add(&state.locked_own().row(queue.index()));
         if requests {
             let ledger = &state.ledger;
             for columns in [

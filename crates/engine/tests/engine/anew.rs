@@ -7,35 +7,35 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::language::World;
-use crate::properties::{DESERVED, SCORED, TREE, WEIGHTED, conf, crowd, history, run_in};
+use crate::properties::{DESERVED, SCORED, TREE, WEIGHTED, conf, crowd, history, locks, run_in};
 
 /// Room is taken from others: by importance, …
 const PREEMPTING: &str = "
 actions: enqueue, allocate, preempt, backfill
 tiers:
 - plugins: [{name: priority}, {name: gang}, {name: conformance}]
-- plugins: [{name: overcommit}, {name: drf}, {name: predicates}, {name: proportion}, {name: nodeorder}]
+- plugins: [{name: overcommit}, {name: drf}, {name: predicates}, {name: proportion}, {name: nodeorder}, {name: node_reservation}]
 ";
 /// … by what queues are due, …
 const RECLAIMING: &str = "
 actions: enqueue, allocate, reclaim, backfill
 tiers:
 - plugins: [{name: priority}, {name: gang}, {name: conformance}]
-- plugins: [{name: predicates}, {name: capacity}]
+- plugins: [{name: predicates}, {name: capacity}, {name: node_reservation}]
 ";
 /// … gang by gang, …
 const GANGS: &str = "
 actions: enqueue, allocate, gangpreempt, gangreclaim
 tiers:
 - plugins: [{name: priority}, {name: gang}, {name: conformance}]
-- plugins: [{name: overcommit}, {name: drf, enablePreemptable: false}, {name: predicates}, {name: capacity, enableHierarchy: true}]
+- plugins: [{name: overcommit}, {name: drf, enablePreemptable: false}, {name: predicates}, {name: capacity, enableHierarchy: true}, {name: node_reservation}]
 ";
 /// … and in every way, with jobs that may wait for a time only.
 const ALL: &str = "
 actions: enqueue, allocate, preempt, reclaim, gangpreempt, gangreclaim, backfill
 tiers:
 - plugins: [{name: priority}, {name: sla}, {name: gang}, {name: conformance}]
-- plugins: [{name: overcommit}, {name: predicates}, {name: proportion}, {name: binpack}]
+- plugins: [{name: overcommit}, {name: predicates}, {name: proportion}, {name: binpack}, {name: node_reservation}]
 ";
 
 fn evicting() -> impl Strategy<Value = &'static str> {
@@ -74,6 +74,7 @@ fn crowd_act() -> impl Strategy<Value = Vec<String>> {
         1 => Just("gone node/n1".to_owned()),
         1 => (0..3, 0..3).prop_map(|(q, due)| format!("queue q{q} weight=1 deserved-cpu={due}")),
         1 => (0..3, 0..3).prop_map(|(q, weight)| format!("queue q{q} weight={} deserved-cpu=2", weight + 1)),
+        2 => (0..3, locks()).prop_map(|(q, locks)| format!("queue q{q} weight=1 deserved-cpu=2{locks}")),
     ];
     prop_oneof![12 => act.prop_map(|act| vec![act]), 2 => run, 1 => crowd()]
 }

@@ -349,6 +349,11 @@ impl<'a> Words<'a> {
             .collect()
     }
 
+    fn list(&self, key: &str) -> Vec<Arc<str>> {
+        let names = self.get(key).unwrap_or("").split(',');
+        names.filter(|name| !name.is_empty()).map(Arc::from).collect()
+    }
+
     fn resources(&self, prefix: &str) -> Resources {
         let mut resources = Resources::new();
         for (key, value) in &self.rest {
@@ -394,6 +399,9 @@ impl<'a> Words<'a> {
             deserved: self.resources("deserved-"),
             guarantee: self.resources("guarantee-"),
             capability: self.resources("capability-"),
+            locks: self.list("locks"),
+            target: self.resources("target-"),
+            evicts: self.flag("evicts"),
             ..Default::default()
         }
     }
@@ -446,10 +454,14 @@ impl<'a> Words<'a> {
             node: self.get("on").map(Into::into),
             terminating: self.flag("terminating"),
             gated: self.flag("gated"),
+            preemptable: !self.flag("stays"),
+            critical: self.flag("critical"),
+            fixed: self.flag("fixed"),
             requests: self.resources(""),
             constraints: Arc::new(Constraints {
                 node_selector: self.pairs("select"),
                 tolerations: tolerations.collect(),
+                everywhere: self.flag("everywhere"),
                 unsupported: self.get("wants").into_iter().map(Into::into).collect(),
                 ..Default::default()
             }),

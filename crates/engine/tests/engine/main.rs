@@ -6,6 +6,7 @@ mod crowds;
 mod damage;
 mod deadlines;
 mod language;
+mod locks;
 mod nodes;
 mod properties;
 mod room;

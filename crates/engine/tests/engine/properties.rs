@@ -15,7 +15,7 @@ pub(crate) const SCORED: &str = "
 actions: enqueue, allocate, backfill
 tiers:
 - plugins: [{name: priority}, {name: gang}]
-- plugins: [{name: predicates}, {name: nodeorder}, {name: binpack}]
+- plugins: [{name: predicates}, {name: nodeorder}, {name: binpack}, {name: node_reservation}]
 ";
 
 /// By weight.
@@ -23,7 +23,7 @@ pub(crate) const WEIGHTED: &str = "
 actions: enqueue, allocate, backfill
 tiers:
 - plugins: [{name: priority}, {name: gang}]
-- plugins: [{name: overcommit}, {name: drf}, {name: predicates}, {name: proportion}, {name: nodeorder}]
+- plugins: [{name: overcommit}, {name: drf}, {name: predicates}, {name: proportion}, {name: nodeorder}, {name: node_reservation}]
 ";
 
 /// By what queues deserve, side by side and as a tree.
@@ -37,7 +37,7 @@ pub(crate) const TREE: &str = "
 actions: enqueue, allocate, backfill
 tiers:
 - plugins: [{name: priority}, {name: gang}]
-- plugins: [{name: overcommit}, {name: predicates}, {name: capacity, enableHierarchy: true, arguments: {deservedFromWeight: true}}]
+- plugins: [{name: overcommit}, {name: predicates}, {name: capacity, enableHierarchy: true, arguments: {deservedFromWeight: true}}, {name: node_reservation}]
 ";
 
 pub(crate) fn conf() -> impl Strategy<Value = &'static str> {
@@ -51,8 +51,24 @@ fn queue() -> impl Strategy<Value = String> {
     let parent = select(vec!["root", "root", "q0", "q1", "q2", "nobody"]);
     let due = select(vec!["", " deserved-cpu=3", " deserved-cpu=6 deserved-memory=4Gi"]);
     let limit = select(vec!["", "", " capability-cpu=5", " guarantee-cpu=2"]);
-    (0..4, parent, 1..4, due, limit)
-        .prop_map(|(q, parent, weight, due, limit)| format!("queue q{q} parent={parent} weight={weight}{due}{limit}"))
+    (0..4, parent, 1..4, due, limit, locks()).prop_map(|(q, parent, weight, due, limit, locks)| {
+        format!("queue q{q} parent={parent} weight={weight}{due}{limit}{locks}")
+    })
+}
+
+/// Nodes that are locked for a queue; some do not exist.
+pub(crate) fn locks() -> impl Strategy<Value = &'static str> {
+    select(vec![
+        "",
+        "",
+        "",
+        " locks=n0",
+        " locks=n0,n1",
+        " locks=n1,n3,n9",
+        " locks=n0 target-cpu=3 evicts",
+        " locks=n0,n2 target-cpu=5 target-memory=2Gi evicts",
+        " locks=n1 target-cpu=2",
+    ])
 }
 
 fn node() -> impl Strategy<Value = String> {
@@ -139,6 +155,8 @@ pub(crate) fn history(runs: &'static str) -> impl Strategy<Value = Vec<String>> 
         1 => (0..4).prop_map(|q| format!("gone queue/q{q}")),
         3 => node(),
         3 => gang(),
+        2 => queue(),
+        1 => Just("evicted".to_owned()),
     ];
     let act = prop_oneof![10 => act.prop_map(|act| vec![act]), 1 => crowd()];
     (cluster(), crowd(), prop::collection::vec(act, 0..30))

@@ -49,6 +49,9 @@ pub(super) fn sentence(purpose: &Purpose) -> String {
         Purpose::Reclaim { beneficiary } | Purpose::GangReclaim { beneficiary } => {
             format!("the queue of PodGroup {beneficiary} takes back what it deserves")
         }
+        Purpose::Reservation { queue } => {
+            format!("its node is locked for queue {queue:?}, whose guarantee is to be met")
+        }
         Purpose::Shuffle => "a policy wants it elsewhere".to_owned(),
     };
     format!("evicted because of {}: {why}", purpose.action())

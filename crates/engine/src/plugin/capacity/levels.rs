@@ -1,6 +1,6 @@
 //! What queues are due and may have, level by level from the top.
 
-use super::super::shares::{self, Shares, UNLIMITED, guarantee, real_capability};
+use super::super::shares::{self, Shares, UNLIMITED, guarantee, kept, real_capability};
 use super::tree::Tree;
 use crate::model::{Id, QueueId, ROOT};
 use crate::resources::{DimId, PODS};
@@ -45,8 +45,10 @@ fn descend(shares: &mut Shares, state: &State, tree: &Tree, parent: QueueId, fro
     let whole = |dim: DimId| due[dim.index()].filter(|_| from_weight);
     set_dues(shares, state, children, whole, false);
     for dim in shares.dims() {
-        let guaranteed = children.iter().map(|&child| guarantee(state, child, dim));
-        let guaranteed = guaranteed.fold(0, i64::saturating_add);
+        let kept = |child: QueueId| kept(state, child, dim, state.locked_below());
+        let all = children
+            .iter()
+            .fold(0, |sum: i64, &child| sum.saturating_add(kept(child)));
         let above = (
             shares.limit.get(parent.index(), dim),
             shares.admit.get(parent.index(), dim),
@@ -56,7 +58,7 @@ fn descend(shares: &mut Shares, state: &State, tree: &Tree, parent: QueueId, fro
             let limit = |above: i64| {
                 let most = own.unwrap_or(UNLIMITED).min(above);
                 let most = (most != UNLIMITED).then_some(most);
-                real_capability(state, child, dim, above, guaranteed, most)
+                real_capability(above, all, kept(child), most)
             };
             shares.limit.set(child.index(), dim, limit(above.0));
             shares.admit.set(child.index(), dim, limit(above.1));

@@ -2,14 +2,14 @@
 
 use super::{Hook, Hooks};
 use crate::model::{ClassId, NOTHING, NodeId, QueueId, TaskId};
-use crate::plugin::{Blocker, Fit, Shape, Site, Want};
+use crate::plugin::{Blocker, Fit, Shape, Site, Want, node_reservation};
 use crate::session::State;
 
 impl Hooks {
     /// What the nodes look at when a pod comes, each for itself.
     pub fn shape(&self, state: &State, task: TaskId) -> Shape {
         let record = &state.model.tasks[task];
-        let queue = if self.zoned && record.job.is_some() {
+        let queue = if (self.zoned || self.honours_locks) && record.job.is_some() {
             state.model.jobs[record.job].queue
         } else {
             QueueId::NONE
@@ -33,7 +33,8 @@ impl Hooks {
                 }
             }
         }
-        Shape { class, zone }
+        let right = state.right_of(class, queue);
+        Shape { class, zone, right }
     }
 
     /// Whether a pod's place depends on more than each node for itself.
@@ -65,8 +66,19 @@ impl Hooks {
 
     /// Why a node does not admit a shape, by facts alone: the first objection.
     pub fn blocker(&self, state: &State, shape: Shape, node: NodeId) -> Option<Blocker> {
+        self.unfit(state, shape, node)
+            .or_else(|| node_reservation::lock(state, shape, node))
+    }
+
+    /// The same, whoever the node is locked for.
+    pub fn unfit(&self, state: &State, shape: Shape, node: NodeId) -> Option<Blocker> {
         self.answers(Hook::Predicate)
             .find_map(|(_, plugin)| plugin.blocker(state, shape, node))
+    }
+
+    /// How much a shape prefers a node for whom it is locked, whatever its score.
+    pub fn preference(&self, state: &State, shape: Shape, node: NodeId) -> f64 {
+        node_reservation::preference(state, shape, node)
     }
 
     /// Whether what is on a node can speak against the shape.
@@ -146,7 +158,7 @@ impl Hooks {
             node,
             fit: Fit::Idle,
             blocker: None,
-            score: self.score(state, shape, node),
+            score: self.score(state, shape, node) + self.preference(state, shape, node),
         };
         let mut sites: Vec<Site> = nodes.iter().map(site).collect();
         if self.is_wide(state, task, shape) {

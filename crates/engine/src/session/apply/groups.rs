@@ -2,6 +2,7 @@
 
 use super::{is_meant, put};
 use crate::facts::{PodGroupFacts, PriorityClassFacts};
+use crate::ledger::Touch;
 use crate::model::{JobId, QueueId, Role};
 use crate::session::State;
 
@@ -65,6 +66,13 @@ impl State {
         let old = self.model.jobs[id].queue;
         if old == queue {
             return false;
+        }
+        // Whose pods stand on a node may matter to who holds it.
+        for &task in &self.model.jobs[id].tasks {
+            let node = self.ledger.node(task);
+            if node.is_some() {
+                self.ledger.journal.touch(node, Touch::Counts);
+            }
         }
         self.ledger.quit_queue(&self.model, id);
         self.model.jobs[id].queue = queue;

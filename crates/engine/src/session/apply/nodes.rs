@@ -34,10 +34,13 @@ impl State {
             return;
         }
         self.order_stale |= !node.present;
+        self.locks.worth_stale = true;
+        let holder = self.find_holder(&facts.name);
         self.ledger.withdraw(&self.model, id);
         self.count_taints(id, false);
         let node = &mut self.model.nodes[id];
         node.present = true;
+        node.holder = holder;
         node.allocatable = allocatable;
         node.labels.clone_from(&facts.labels);
         node.taints.clone_from(&facts.taints);
@@ -74,6 +77,7 @@ impl State {
             self.unassume(task);
         }
         self.order_stale = true;
+        self.locks.worth_stale = true;
         self.ease();
         self.free_node(id);
     }

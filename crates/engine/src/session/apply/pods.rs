@@ -107,6 +107,7 @@ impl State {
             preemptable: facts.preemptable,
             preempts: facts.preempts,
             critical: facts.critical,
+            fixed: facts.fixed,
             evicting,
             spared,
             shown_as: Status::Out,
@@ -152,6 +153,7 @@ impl State {
             && (old.priority, old.role, old.gated, old.preemptable)
                 == (record.priority, record.role, record.gated, record.preemptable)
             && (old.preempts, old.critical, old.evicting) == (record.preempts, record.critical, record.evicting)
+            && old.fixed == record.fixed
             && (old.started_ms, &old.nominated) == (record.started_ms, &record.nominated)
             && (old.shown, old.shown_as) == (record.shown, record.shown_as)
             && (old.created_ms, &old.uid) == (record.created_ms, &record.uid)

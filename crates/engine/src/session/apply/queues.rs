@@ -44,6 +44,7 @@ impl State {
 
     pub(super) fn relink(&mut self) {
         self.model.link_queues();
+        self.locks.tree_stale = true;
         self.ledger.grow(&self.model);
         self.ledger.recount_queues(&self.model);
         self.ease();
@@ -57,6 +58,7 @@ impl State {
         self.set_parent(id, &facts.parent);
         let [deserved, guarantee, capability] =
             [&facts.deserved, &facts.guarantee, &facts.capability].map(|resources| self.model.dims.limits(resources));
+        let target = self.model.dims.limits(&facts.target);
         self.ledger.grow(&self.model);
         let queue = &mut self.model.queues[id];
         let mut changed = put(&mut queue.present, true);
@@ -70,10 +72,13 @@ impl State {
         changed |= put(&mut queue.capability, capability);
         changed |= put(&mut queue.fifo, facts.fifo);
         changed |= put(&mut queue.hierarchy, facts.hierarchy.clone());
+        changed |= put(&mut queue.target, target);
+        changed |= put(&mut queue.evicts, facts.evicts);
         if put(&mut queue.node_groups, facts.node_groups.clone()) {
             self.order_stale = true;
             changed = true;
         }
+        changed |= self.set_locks(id, &facts.locks);
         if changed {
             self.ease();
         }
@@ -86,6 +91,7 @@ impl State {
         }
         self.set_parent(id, ROOT);
         self.order_stale |= self.model.queues[id].node_groups.is_some();
+        self.set_locks(id, &[]);
         let queue = &mut self.model.queues[id];
         let (parent, chain, mentions) = (queue.parent, std::mem::take(&mut queue.chain), queue.mentions);
         *queue = crate::model::Queue {
