@@ -136,6 +136,12 @@ fn assert_anew_is_the_same(conf: &str, lines: &[String]) -> Result<(), TestCaseE
     Ok(())
 }
 
+/// The same, but guarantees are made good.
+fn guaranteed(lines: &[String]) -> Vec<String> {
+    let evicts = |line: &String| line.replacen(" target-", " evicts target-", 1);
+    lines.iter().map(evicts).collect()
+}
+
 fn small_cluster(room: i32, crowds: &[Vec<String>], acts: &[Vec<String>]) -> Vec<String> {
     let node = format!("node n0 cpu={room} memory=9Gi room=20");
     let queues = (0..3).map(|q| format!("queue q{q} weight={} deserved-cpu={q}", q + 1));
@@ -151,7 +157,7 @@ proptest! {
 
     #[test]
     fn and_where_others_have_to_give_way(lines in history("starts"), conf in evicting()) {
-        assert_anew_is_the_same(conf, &lines)?;
+        assert_anew_is_the_same(conf, &guaranteed(&lines))?;
     }
 
     /// The same in clusters that are too small for many jobs that are alike.
@@ -170,6 +176,6 @@ proptest! {
         crowds in prop::collection::vec(crowd(), 1..4),
         acts in prop::collection::vec(crowd_act(), 1..25),
     ) {
-        assert_anew_is_the_same(conf, &small_cluster(room, &crowds, &acts))?;
+        assert_anew_is_the_same(conf, &guaranteed(&small_cluster(room, &crowds, &acts)))?;
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn check_conf(conf: &str, script: &str) {
 pub(crate) struct World {
     pub(crate) engine: Engine,
     pub(crate) pods: BTreeMap<Arc<str>, PodFacts>,
-    groups: BTreeMap<Arc<str>, PodGroupFacts>,
+    pub(crate) groups: BTreeMap<Arc<str>, PodGroupFacts>,
     pub(crate) now_ms: i64,
     born_ms: i64,
     pub(crate) plan: Plan,

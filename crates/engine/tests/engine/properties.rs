@@ -56,7 +56,7 @@ fn queue() -> impl Strategy<Value = String> {
     })
 }
 
-/// Nodes that are locked for a queue; some do not exist.
+/// Nodes that are locked for a queue, which never evicts; some do not exist.
 pub(crate) fn locks() -> impl Strategy<Value = &'static str> {
     select(vec![
         "",
@@ -65,8 +65,8 @@ pub(crate) fn locks() -> impl Strategy<Value = &'static str> {
         " locks=n0",
         " locks=n0,n1",
         " locks=n1,n3,n9",
-        " locks=n0 target-cpu=3 evicts",
-        " locks=n0,n2 target-cpu=5 target-memory=2Gi evicts",
+        " locks=n0 target-cpu=3",
+        " locks=n0,n2 target-cpu=5 target-memory=2Gi",
         " locks=n1 target-cpu=2",
     ])
 }
@@ -246,6 +246,50 @@ fn assert_gangs_whole(world: &World) {
     }
 }
 
+/// Nobody is bound to a node that is locked for others: worked out from what was told last about queues.
+fn assert_locks_hold(world: &World) {
+    let plugins = world.engine.conf().tiers.iter().flatten();
+    if plugins.filter(|plugin| plugin.name == "node_reservation").count() == 0 {
+        return;
+    }
+    let mut queues = BTreeMap::new();
+    for event in &world.heard {
+        match event {
+            Event::Queue(queue) => drop(queues.insert(queue.name.clone(), queue.clone())),
+            Event::QueueGone { name, .. } => drop(queues.remove(name)),
+            _ => {}
+        }
+    }
+    let way_up = |name: &Arc<str>| {
+        let mut way = vec![name.clone()];
+        while let Some(parent) = queues
+            .get(way.last().expect("itself"))
+            .map(|queue| queue.parent.clone())
+        {
+            if parent.is_empty() || way.contains(&parent) {
+                break;
+            }
+            way.push(parent);
+        }
+        way
+    };
+    for transaction in &world.plan.transactions {
+        for bind in &transaction.binds {
+            let holders = queues.values().filter(|queue| queue.locks.contains(&bind.node));
+            let deepest = holders.map(|queue| way_up(&queue.name).len()).max();
+            let group = world.groups.get(&transaction.pod_group).expect("a group");
+            let way = way_up(&group.queue);
+            let is_own = |queue: &Arc<str>| queues.get(queue).is_some_and(|queue| queue.locks.contains(&bind.node));
+            let near = way.iter().find(|queue| is_own(queue)).map(|queue| way_up(queue).len());
+            assert!(
+                deepest.is_none() || near == deepest,
+                "{} is locked for others",
+                bind.node
+            );
+        }
+    }
+}
+
 fn run(conf: &str, lines: &[String]) -> (World, Vec<Plan>) {
     run_in(World::new(conf), lines)
 }
@@ -257,6 +301,7 @@ pub(crate) fn run_in(mut world: World, lines: &[String]) -> (World, Vec<Plan>) {
             world.decide();
             assert_no_overcommit(&world);
             assert_gangs_whole(&world);
+            assert_locks_hold(&world);
             plans.push(world.plan.clone());
         } else {
             if line == LONG {
