@@ -121,6 +121,9 @@ pub struct Outcome {
     /// Call again at this moment even if nothing changes until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wake_at: Option<Timestamp>,
+    /// Queues that have to be looked at because of what was found out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<String>,
     /// Nobody waits for it: however many of these there are, they may not hold up others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unhurried: bool,

@@ -1,4 +1,4 @@
-//! Queue, job and podgroup controllers: view in, changes out; pure.
+//! Queue, reservation, job and podgroup controllers: view in, changes out; pure.
 //!
 //! Each controller is one function from a *view* (the objects it needs, as last observed) to an
 //! [`Outcome`]: the [`Change`]s that bring the world closer to what the objects ask for, and the

@@ -12,6 +12,7 @@ use crate::change::{Change, Target};
 use crate::key::{ObjectKey, Uid};
 use crate::object;
 use crate::podgroup;
+use crate::reservation::site::Footprint;
 use crate::words::Words;
 
 /// One pod, in a few words. What many pods have in common is shared.
@@ -48,6 +49,14 @@ pub struct PodRecord {
     pub ready: bool,
     /// It carries the name of the group that the podgroup controller gives.
     pub marked: bool,
+    /// It is one of our schedulers'.
+    pub ours: bool,
+    /// It is bound to its node; else that node is being cleared for it.
+    pub bound: bool,
+    /// The node that it stands on, or is nominated for.
+    pub node: Option<Arc<str>>,
+    /// What it takes from that node, if it is bound.
+    pub footprint: Option<Arc<Footprint>>,
     /// The pod itself, as long as it may need a PodGroup.
     pub plain: Option<Box<Pod>>,
 }
@@ -61,6 +70,8 @@ impl PodRecord {
         let said = |text: &&str| !text.is_empty();
         let queue = [names::QUEUE_NAME, names::JOB_QUEUE_NAME];
         let queue = queue.iter().find_map(|key| pod.annotation(key).filter(said));
+        let node = [pod.spec.node_name.as_str(), &pod.status.nominated_node_name];
+        let node = node.into_iter().find(said);
         let revision = pod.metadata.resource_version.as_deref();
         let record = Self {
             key,
@@ -79,6 +90,10 @@ impl PodRecord {
             deleting: pod.is_deleting(),
             ready: is_ready(&pod),
             marked: podgroup::is_marked(&pod),
+            ours: podgroup::is_ours(&pod, schedulers),
+            bound: said(&pod.spec.node_name.as_str()),
+            node: node.map(|node| words.share(node)),
+            footprint: None,
             plain: None,
         };
         let plain = podgroup::concerns(&pod, schedulers).then(|| Box::new(lean(pod)));

@@ -36,15 +36,20 @@ pub fn group_name(pod: &Pod) -> Option<String> {
 /// Whether a pod that has no node is this controller's: it has no group, or the group that it was given here, which
 /// somebody may have deleted since.
 pub fn concerns(pod: &Pod, schedulers: &BTreeSet<String>) -> bool {
+    is_ours(pod, schedulers)
+        && (pod.pod_group().is_none_or(str::is_empty) || is_marked(pod))
+        && pod.spec.node_name.is_empty()
+        && !pod.is_finished()
+        && !pod.is_deleting()
+}
+
+/// Whether a pod is one of these schedulers'.
+pub(crate) fn is_ours(pod: &Pod, schedulers: &BTreeSet<String>) -> bool {
     let scheduler = match pod.spec.scheduler_name.as_str() {
         "" => names::DEFAULT_SCHEDULER_NAME,
         name => name,
     };
     schedulers.contains(scheduler)
-        && (pod.pod_group().is_none_or(str::is_empty) || is_marked(pod))
-        && pod.spec.node_name.is_empty()
-        && !pod.is_finished()
-        && !pod.is_deleting()
 }
 
 /// Whether a pod carries the name of the group that it gets here. The group of a Job that is itself named `podgroup`

@@ -8,6 +8,7 @@ pub mod tally;
 mod conditions;
 mod deletion;
 mod meta;
+mod reserved;
 
 use basalt_api::preserved::merge_patch;
 use basalt_api::queue::{QueueSpec, QueueState, QueueStatus, WantedState};
@@ -17,8 +18,10 @@ use serde_json::json;
 
 use crate::change::{Change, EventType, Outcome};
 use crate::object;
+use crate::reservation::report::Decision;
 use hierarchy::{Damage, Excess, Overcommit};
 use meta::Note;
+pub(crate) use reserved::RESERVATION_MET;
 use tally::Tally;
 
 /// What one queue's controller looks at.
@@ -40,6 +43,8 @@ pub struct QueueView<'a> {
     pub overcommit: Option<&'a Overcommit>,
     /// For `root`: its children ask for more than the cluster has.
     pub shortage: Option<Excess>,
+    /// What the last round decided for it; nothing: there was none yet, or it has nothing to do with reservations.
+    pub reservation: Option<&'a Decision>,
     /// For a queue that is being deleted, once the watch has shown that: what has to go before it. Nothing comes under a
     /// queue whose deletion has begun, so that all its children are known by then.
     pub remains: Option<Remains<'a>>,
@@ -102,6 +107,11 @@ pub fn reconcile(view: &QueueView<'_>, now: Timestamp) -> Outcome {
     if !outcome.changes.is_empty() {
         return outcome;
     }
+    let conditions = view.queue.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let outlook = view.reservation.and_then(|decision| decision.outlook.as_ref());
+    if let Some(at) = outlook.and_then(|outlook| reserved::wake(outlook, conditions, now)) {
+        outcome.wake(at);
+    }
     match &view.remains {
         Some(remains) => outcome.changes = deletion::proceed(view, remains),
         // An answer told of its deletion, and the watch will.
@@ -118,13 +128,17 @@ pub fn reconcile(view: &QueueView<'_>, now: Timestamp) -> Outcome {
     outcome
 }
 
-/// State, counters and conditions; nothing that the scheduler writes. What others wrote into them is repaired.
+/// State, counters, conditions and reservation; nothing that the scheduler writes. What others wrote into them is repaired.
 fn write_status(view: &QueueView<'_>, now: Timestamp) -> Vec<Change> {
     let old = view.queue.status.clone().unwrap_or_default();
     let state = view.state();
     let new = QueueStatus {
         state: Some(state),
         conditions: conditions::next(view, state, &old.conditions, now),
+        reservation: match view.reservation {
+            Some(decision) => decision.reservation.clone(),
+            None => old.reservation.clone(),
+        },
         ..counted(&view.tally, &old)
     };
     let stored = view.queue.status.as_ref().map_or(json!({}), object::value);
@@ -149,7 +163,8 @@ fn write_status(view: &QueueView<'_>, now: Timestamp) -> Vec<Change> {
         };
         let changed = old.state.unwrap_or(QueueState::Open) != state;
         changes.extend(changed.then(|| news_of_state(view, state)).map(&tell));
-        changes.extend(conditions::news(&old.conditions, &new.conditions).map(tell));
+        changes.extend(conditions::news(&old.conditions, &new.conditions).map(&tell));
+        changes.extend(reserved::news(&old, &new).into_iter().map(tell));
     }
     changes
 }

@@ -1,32 +1,51 @@
-//! Texts that many objects share, kept once.
+//! Texts, and other things, that many objects share, kept once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Words at which the first look for unused ones is worth it.
+/// Things at which the first look for unused ones is worth it.
 const UNUSED_MIN: usize = 1_024;
 
-/// Texts by what they say. Those that nobody uses any more are let go now and then.
-#[derive(Debug, Default)]
-pub struct Words {
-    known: BTreeSet<Arc<str>>,
+/// Things of one type, each once. Those that nobody uses any more are let go now and then.
+#[derive(Debug)]
+pub struct Pool<T: ?Sized> {
+    known: BTreeSet<Arc<T>>,
     /// How many there were after the last clearing.
     cleared: usize,
+}
+
+/// Texts by what they say.
+pub type Words = Pool<str>;
+
+impl<T: ?Sized> Default for Pool<T> {
+    fn default() -> Self {
+        Self {
+            known: BTreeSet::new(),
+            cleared: 0,
+        }
+    }
 }
 
 impl Words {
     /// The one copy of `text`.
     pub fn share(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.known.get(text) {
+        self.share_as(text, Arc::from)
+    }
+}
+
+impl<T: ?Sized + Ord> Pool<T> {
+    /// The one copy of `thing`, made by `keep` if it is new.
+    pub fn share_as(&mut self, thing: &T, keep: impl FnOnce(&T) -> Arc<T>) -> Arc<T> {
+        if let Some(known) = self.known.get(thing) {
             return Arc::clone(known);
         }
         if self.known.len() >= self.cleared.saturating_mul(2).max(UNUSED_MIN) {
-            self.known.retain(|word| Arc::strong_count(word) > 1);
+            self.known.retain(|thing| Arc::strong_count(thing) > 1);
             self.cleared = self.known.len();
         }
-        let word: Arc<str> = text.into();
-        self.known.insert(Arc::clone(&word));
-        word
+        let kept = keep(thing);
+        self.known.insert(Arc::clone(&kept));
+        kept
     }
 }
 

@@ -9,6 +9,7 @@ mod nodes;
 mod objects;
 mod owners;
 mod queues;
+mod reserving;
 mod tallies;
 mod tree;
 
@@ -32,6 +33,7 @@ use crate::words::Words;
 use index::Index;
 use nodes::Nodes;
 use owners::Owner;
+use reserving::Reserving;
 use tallies::Tallies;
 use tree::Tree;
 
@@ -57,6 +59,8 @@ pub enum Work {
     Queue(String),
     /// The Commands to a queue.
     Commands(String),
+    /// Which nodes are locked for which queue.
+    Reservation,
     /// A queue whose guarantee has lost what a client may not have known: policy or percentage.
     LostGuarantee(String),
 }
@@ -95,6 +99,7 @@ pub struct World {
     entropy: [u8; 32],
     tallies: Tallies,
     tree: Tree,
+    reserving: Reserving,
 }
 
 impl World {
@@ -124,7 +129,7 @@ impl World {
     }
 
     /// What `work` asks for, decided from what is known; nothing where what it is about is gone.
-    pub fn look_at(&self, work: &Work, now: Timestamp) -> Outcome {
+    pub fn look_at(&mut self, work: &Work, now: Timestamp) -> Outcome {
         let outcome = match work {
             Work::StandardQueues => Some(queue::bootstrap(|name| self.has_queue(name))),
             Work::Job(key) => Some(match self.job_view(key) {
@@ -134,6 +139,7 @@ impl World {
             Work::Pod(key) => self.pod_view(key).map(|view| podgroup::reconcile(&view)),
             Work::Owner(key) => Some(self.look_at_owner(key)),
             Work::Queue(name) => self.queue_view(name).map(|view| queue::reconcile(&view, now)),
+            Work::Reservation => Some(self.relock()),
             Work::LostGuarantee(name) => self.queue(name).map(queue::tell_of_lost_guarantee),
             Work::Commands(name) => Some(commands::reconcile(&self.commands_view(name), now)),
         };
@@ -145,6 +151,7 @@ impl World {
     pub fn pause(&self, work: &Work) -> SignedDuration {
         match work {
             Work::Queue(name) if !self.is_urgent(name) => COUNTERS_PAUSE,
+            Work::Reservation => self.reserving.pause(),
             // A look at a large job takes long, so it waits for more news: then all looks together take a fixed share.
             Work::Job(key) => {
                 let uid = self.jobs.get(key).and_then(|job| job.metadata.uid.as_deref());

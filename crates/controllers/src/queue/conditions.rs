@@ -1,11 +1,11 @@
 //! What is wrong with a queue, as conditions: `Ready` (its work is served and it takes more) and `HierarchyValid` (its
-//! place in the tree, and what its children ask for).
+//! place in the tree, and what its children ask for); `ReservationMet` is beside, in `reserved`.
 
 use basalt_api::queue::QueueState;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::{QueueView, deletion};
+use super::{QueueView, RESERVATION_MET, deletion, reserved};
 use crate::change::EventType;
 
 pub(super) const READY: &str = "Ready";
@@ -17,12 +17,18 @@ const NOT_LEAF: &str = "NotLeaf";
 const NAMED_MAX: usize = 10;
 
 /// What is to be said: whether it holds, one word, one sentence.
-struct Verdict(bool, &'static str, String);
+pub(super) struct Verdict(pub(super) bool, pub(super) &'static str, pub(super) String);
 
 /// The conditions that the view calls for; those of others stay, and a time changes only with the status.
 pub(super) fn next(view: &QueueView<'_>, state: QueueState, old: &[Condition], now: Timestamp) -> Vec<Condition> {
     let mut conditions = old.to_vec();
-    for (kind, verdict) in [(READY, ready(view, state)), (HIERARCHY, hierarchy(view))] {
+    let outlook = view.reservation.map(|decision| decision.outlook.as_ref());
+    if outlook == Some(None) {
+        conditions.retain(|condition| condition.type_ != RESERVATION_MET);
+    }
+    let met = outlook.flatten().map(|outlook| (RESERVATION_MET, reserved::verdict(outlook, old, now)));
+    let own = [(READY, ready(view, state)), (HIERARCHY, hierarchy(view))];
+    for (kind, verdict) in own.into_iter().chain(met) {
         let Verdict(holds, reason, message) = verdict;
         let status = if holds { "True" } else { "False" };
         let known = conditions.iter_mut().find(|condition| condition.type_ == kind);

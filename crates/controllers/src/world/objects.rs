@@ -33,8 +33,14 @@ fn owner_job(object: &impl Resource) -> Option<ObjectKey> {
 }
 
 /// A queue by its name; none means `default`.
-fn queue_named(name: &str) -> String {
+pub(super) fn queue_named(name: &str) -> String {
     if name.is_empty() { names::DEFAULT_QUEUE } else { name }.to_owned()
+}
+
+/// The queue of a pod that has no PodGroup.
+pub(super) fn queue_of_lone(pod: &PodRecord) -> Option<&str> {
+    let ours = pod.marked || pod.plain.is_some();
+    pod.queue.as_deref().or(ours.then_some(names::DEFAULT_QUEUE))
 }
 
 impl World {
@@ -78,7 +84,9 @@ impl World {
     pub fn upsert_pod(&mut self, pod: Pod, origin: Origin) -> Vec<Work> {
         let key = ObjectKey::of(&pod);
         let key = self.pods.shared_key(&key).unwrap_or_else(|| Arc::new(key));
-        let record = PodRecord::new(Arc::clone(&key), pod, &self.schedulers, &mut self.words);
+        let footprint = self.reserving.footprint(&pod, &self.schedulers);
+        let mut record = PodRecord::new(Arc::clone(&key), pod, &self.schedulers, &mut self.words);
+        record.footprint = footprint;
         let needs_group = record.plain.is_some();
         self.note_return(&record);
         let mut work = self.change_pod(&key, |world| {
@@ -109,12 +117,15 @@ impl World {
 
     /// Changes what is known of a pod, and all that follows from it.
     fn change_pod(&mut self, key: &ObjectKey, change: impl FnOnce(&mut Self)) -> Vec<Work> {
+        let stay = self.stay(key);
         let before = self.link_pod(key, false);
         change(self);
         let after = self.link_pod(key, true); // of a removal, too: another incarnation may be there already
+        let moved = self.move_pod(stay, key);
         let things = [&before.group, &after.group].into_iter().flatten().cloned();
         let mut work = self.recount(things.map(Thing::Group).chain([Thing::Pod(key.clone())]));
         work.extend([before.job, after.job].into_iter().flatten().map(Work::Job));
+        work.extend(moved);
         work
     }
 
@@ -162,9 +173,12 @@ impl World {
         let is_new = known.is_none();
         let before = known.map(|group| (queue_named(&group.spec.queue), owner_job(group)));
         let (queue, job) = (queue_named(&group.spec.queue), owner_job(&group));
+        let same = before.as_ref().is_some_and(|before| before.0 == queue);
+        let stays = if same { Vec::new() } else { self.stays_in(&key) };
         if !self.groups.upsert(group, origin) {
             return Vec::new();
         }
+        let moved = self.move_pods(stays);
         let (before_queue, before_job) = before.unzip();
         if let Some(before) = before_queue.filter(|before| *before != queue) {
             self.groups_of_queue.remove(&before, &key);
@@ -179,6 +193,7 @@ impl World {
             .collect();
         let mut work = self.recount(things);
         work.extend(job.map(Work::Job));
+        work.extend(moved);
         work
     }
 
@@ -190,9 +205,11 @@ impl World {
     }
 
     fn forget_group(&mut self, key: &ObjectKey, uid: &Uid) -> Vec<Work> {
+        let stays = self.stays_in(key);
         let Some(group) = self.groups.forget(key, uid) else {
             return Vec::new();
         };
+        let moved = self.move_pods(stays);
         self.groups_of_queue.remove(&queue_named(&group.spec.queue), key);
         let job = owner_job(&group);
         let pods = self.pods_in(key);
@@ -201,10 +218,11 @@ impl World {
         let mut work = self.recount(things);
         work.extend(job.map(Work::Job));
         work.extend(pods.into_iter().map(Work::Pod));
+        work.extend(moved);
         work
     }
 
-    fn pods_in(&self, group: &ObjectKey) -> Vec<ObjectKey> {
+    pub(super) fn pods_in(&self, group: &ObjectKey) -> Vec<ObjectKey> {
         let name = group.to_string();
         let pods = self.pods_of_group.of(&name);
         pods.map(|key| (**key).clone()).collect()
@@ -263,9 +281,7 @@ impl World {
         if pod.group_key().is_some_and(|group| self.groups.get(&group).is_some()) {
             return None;
         }
-        let ours = pod.marked || pod.plain.is_some();
-        let queue = pod.queue.as_deref().or(ours.then_some(names::DEFAULT_QUEUE))?;
-        Some((queue.to_owned(), Fact::Pod))
+        Some((queue_of_lone(pod)?.to_owned(), Fact::Pod))
     }
 
     /// Right after a whole report of the watch: forgets jobs that it did not name.

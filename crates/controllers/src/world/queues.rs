@@ -5,6 +5,7 @@ use basalt_api::slim::Node;
 use basalt_api::{Queue, names};
 use kube::ResourceExt;
 
+use super::reserving::written_nodes;
 use super::{Work, World};
 use crate::cache::Origin;
 use crate::key::{ObjectKey, Uid};
@@ -29,11 +30,13 @@ impl World {
         let key = ObjectKey::of_cluster(&name);
         let was_ending = self.queues.is_ending(&key);
         let lost = self.queue(&name).is_some_and(|known| loses_guarantee(known, &queue));
+        let stake = self.stake(&name);
         // A report of the watch that is older than an answer may still be the first of the watch to show the deletion.
         if !self.queues.upsert(queue, origin) && self.queues.is_ending(&key) == was_ending {
             return Vec::new();
         }
         let mut work = self.place(&name);
+        work.extend(self.restake(&name, stake));
         work.extend(lost.then_some(Work::LostGuarantee(name)));
         work
     }
@@ -46,10 +49,12 @@ impl World {
     }
 
     fn forget_queue(&mut self, key: &ObjectKey, uid: &Uid) -> Vec<Work> {
+        let stake = self.stake(&key.name);
         if self.queues.forget(key, uid).is_none() {
             return Vec::new();
         }
         let mut work = self.place(&key.name);
+        work.extend(self.restake(&key.name, stake));
         work.extend([Work::StandardQueues, Work::Commands(key.name.clone())]);
         work
     }
@@ -95,18 +100,19 @@ impl World {
     /// Takes in a node.
     pub fn upsert_node(&mut self, node: &Node) -> Vec<Work> {
         let changed = self.nodes.set(&node.name_any(), Some(node));
-        Self::of_cluster(changed)
+        self.of_cluster(changed, &node.name_any(), Some(node))
     }
 
     /// A node is gone.
     pub fn remove_node(&mut self, name: &str) -> Vec<Work> {
         let changed = self.nodes.set(name, None);
-        Self::of_cluster(changed)
+        self.of_cluster(changed, name, None)
     }
 
-    fn of_cluster(changed: bool) -> Vec<Work> {
-        let root = || Work::Queue(names::ROOT_QUEUE.to_owned());
-        changed.then(root).into_iter().collect()
+    fn of_cluster(&mut self, changed: bool, name: &str, node: Option<&Node>) -> Vec<Work> {
+        let root = changed.then(|| Work::Queue(names::ROOT_QUEUE.to_owned()));
+        let locks = self.reserving.set_node(name, node);
+        root.into_iter().chain(locks).collect()
     }
 
     pub(super) fn queue(&self, name: &str) -> Option<&Queue> {
@@ -124,7 +130,9 @@ impl World {
             return false;
         };
         let written = view.queue.status.as_ref().and_then(|status| status.state);
-        written != Some(view.state()) || view.remains.is_some()
+        let (locked, decided) = (written_nodes(view.queue), view.reservation);
+        let locked = decided.is_none_or(|decision| locked == decision.nodes());
+        written != Some(view.state()) || view.remains.is_some() || !locked
     }
 
     /// What the queue controller looks at.
@@ -143,6 +151,7 @@ impl World {
             damage: self.tree.damage(name),
             overcommit: self.tree.overcommit(name),
             shortage: total.and_then(|total| self.tree.excess_over(name, total)),
+            reservation: self.reserving.decision(name),
             remains: self
                 .queues
                 .is_ending(&ObjectKey::of_cluster(name))

@@ -147,7 +147,7 @@ impl Tree {
     }
 
     /// Everything under a queue, each once, however the tree is tied.
-    fn descend(&self, name: &str, into: &mut BTreeSet<String>) {
+    pub(super) fn descend(&self, name: &str, into: &mut BTreeSet<String>) {
         let mut open = vec![name.to_owned()];
         while let Some(here) = open.pop() {
             for child in self.children(&here) {
@@ -295,6 +295,11 @@ impl Tree {
             here = link.parent.as_deref();
         }
         chain
+    }
+
+    /// The names of a queue and of those above it, upwards.
+    pub(super) fn upwards<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.chain(name).into_iter().map(|(name, _)| name)
     }
 
     /// The nearest queue, itself or above, whose spec asks for this one to be closed.
