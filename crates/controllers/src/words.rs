@@ -29,13 +29,13 @@ impl<T: ?Sized> Default for Pool<T> {
 impl Words {
     /// The one copy of `text`.
     pub fn share(&mut self, text: &str) -> Arc<str> {
-        self.share_as(text, Arc::from)
+        self.share_as(text, || Arc::from(text))
     }
 }
 
 impl<T: ?Sized + Ord> Pool<T> {
     /// The one copy of `thing`, made by `keep` if it is new.
-    pub fn share_as(&mut self, thing: &T, keep: impl FnOnce(&T) -> Arc<T>) -> Arc<T> {
+    pub fn share_as(&mut self, thing: &T, keep: impl FnOnce() -> Arc<T>) -> Arc<T> {
         if let Some(known) = self.known.get(thing) {
             return Arc::clone(known);
         }
@@ -43,7 +43,7 @@ impl<T: ?Sized + Ord> Pool<T> {
             self.known.retain(|thing| Arc::strong_count(thing) > 1);
             self.cleared = self.known.len();
         }
-        let kept = keep(thing);
+        let kept = keep();
         self.known.insert(Arc::clone(&kept));
         kept
     }

@@ -34,6 +34,7 @@ use index::Index;
 use nodes::Nodes;
 use owners::Owner;
 use reserving::Reserving;
+pub use reserving::{Reserved, Rules};
 use tallies::Tallies;
 use tree::Tree;
 

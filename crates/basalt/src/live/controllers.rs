@@ -241,6 +241,7 @@ impl Controllers {
             if let Some(at) = outcome.wake_at {
                 self.agenda.ask(work.clone(), at);
             }
+            self.ask(outcome.queues.into_iter().map(Work::Queue).collect());
             if outcome.changes.is_empty() {
                 self.agenda.done(work, false, now);
                 continue;

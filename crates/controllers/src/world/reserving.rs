@@ -151,7 +151,7 @@ impl Reserving {
             row: self.sites.dimensions.row(&list, false),
             bond: bond(pod, podgroup::is_ours(pod, schedulers)),
         };
-        Some(self.footprints.share_as(&footprint, |footprint| Arc::new(footprint.clone())))
+        Some(self.footprints.share_as(&footprint, || Arc::new(footprint.clone())))
     }
 
     pub(super) fn decision(&self, queue: &str) -> Option<&Decision> {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use basalt_controllers::cache::Origin;
 use basalt_controllers::companion::KINDS;
 use basalt_controllers::key::ObjectKey;
-use basalt_controllers::world::{Work, World};
+use basalt_controllers::world::{Rules, Work, World};
 use basalt_controllers::{Change, Target};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -31,6 +31,8 @@ pub(crate) struct Cluster {
     with_jobs: bool,
     /// Nobody is there to see what happens.
     down: bool,
+    /// By which rules nodes are locked.
+    rules: Option<Rules>,
     /// What is stored is what the controllers asked for: they know it from the answer before the watch tells.
     answering: bool,
 }
@@ -67,6 +69,7 @@ impl Cluster {
             with_jobs: false,
             down: false,
             answering: false,
+            rules: None,
         };
         cluster.settle();
         for object in objects {
@@ -98,6 +101,12 @@ impl Cluster {
     pub(crate) fn come_up(&mut self) {
         self.down = false;
         self.restart();
+    }
+
+    /// Nodes are locked by these rules from now on, or not at all.
+    pub(crate) fn reserve(&mut self, rules: Option<Rules>) {
+        self.rules = rules;
+        self.due.extend(self.world.set_reserving(rules));
     }
 
     fn time(&self) -> Timestamp {
@@ -268,7 +277,9 @@ impl Cluster {
             if matches!(work, Work::Pod(_)) || (matches!(work, Work::Job(_)) && !self.with_jobs) {
                 continue;
             }
-            let outcome = self.world.look_at(&work, self.time());
+            let now = self.time();
+            let outcome = self.world.look_at(&work, now);
+            self.due.extend(outcome.queues.into_iter().map(Work::Queue));
             if outcome.wake_at.is_some_and(|at| at <= self.time()) {
                 self.due.insert(work.clone());
             }
@@ -301,6 +312,7 @@ impl Cluster {
     fn restart(&mut self) {
         self.world = new_world();
         self.due = BTreeSet::from([Work::StandardQueues]);
+        self.due.extend(self.world.set_reserving(self.rules));
         for object in self.objects.values().cloned().collect::<Vec<_>>() {
             self.report(&object);
         }
@@ -343,7 +355,7 @@ impl Cluster {
                     .map(String::as_str)
                     .collect();
                 assert_eq!(fields.contains(&"status"), subresource.is_some(), "{merge}");
-                for field in ["allocated", "deserved", "share", "reservation"] {
+                for field in ["allocated", "deserved", "share"] {
                     assert!(merge["status"].get(field).is_none(), "{field} is not ours: {merge}");
                 }
                 if let Some((kind, namespace, name)) = key {

@@ -11,6 +11,7 @@ mod plugins;
 mod policies;
 mod queue;
 mod random;
+mod reservation;
 mod scale;
 mod script;
 mod search;

@@ -103,6 +103,7 @@ impl Controllers {
             if let Some(at) = outcome.wake_at {
                 self.agenda.ask(work.clone(), at);
             }
+            self.ask(outcome.queues.into_iter().map(Work::Queue).collect(), now);
             if outcome.changes.is_empty() {
                 self.agenda.done(work, false, now);
             } else {
