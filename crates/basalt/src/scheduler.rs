@@ -67,7 +67,7 @@ tiers:
 "#;
 
 /// Volcano's own configuration: on a cluster nothing may surprise those who come from there.
-fn volcanos_default() -> Conf {
+pub(crate) fn volcanos_default() -> Conf {
     Conf::parse(VOLCANOS).unwrap_or_default()
 }
 

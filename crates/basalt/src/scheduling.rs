@@ -22,6 +22,22 @@ pub struct SchedulingFlags {
     audit_period: u64,
 }
 
+/// How often it is decided anew which nodes are locked for queues.
+#[derive(Debug, clap::Args)]
+pub struct RelockFlags {
+    /// Milliseconds between two choices of the nodes that are locked for queues, at most, while pods come and go; what
+    /// somebody waits for (a guarantee, a lost node) is looked at at once
+    #[arg(long, value_name = "MS", default_value_t = 5_000, value_parser = clap::value_parser!(u64).range(100..=600_000))]
+    relock_period: u64,
+}
+
+impl RelockFlags {
+    /// The time between two choices.
+    pub fn period(&self) -> Duration {
+        Duration::from_millis(self.relock_period)
+    }
+}
+
 impl SchedulingFlags {
     /// `defaults`, changed as the flags say.
     pub fn over(&self, defaults: SchedulerOptions) -> SchedulerOptions {

@@ -1,6 +1,7 @@
 //! The live controllers: watches feed a world, what changed is looked at, and the executor writes what they ask for.
 
 mod hands;
+mod locks;
 mod numbers;
 
 use std::collections::BTreeSet;
@@ -13,7 +14,8 @@ use basalt_controllers::cache::Origin;
 use basalt_controllers::companion::KINDS;
 use basalt_controllers::world::{Work, World};
 use basalt_controllers::{Change, EventType, Target};
-use jiff::Timestamp;
+use basalt_engine::Conf;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job as BatchJob;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service};
@@ -28,8 +30,11 @@ use super::executor::{ExecuteError, Executor, Written};
 use super::feed::FeedEvent;
 use super::frame::{Frame, PartFailed};
 use super::latest::{Latest, Pace};
+use super::scheduler::ConfTrouble;
 
 use hands::Hands;
+pub use locks::{ControllersOptions, RELOCK_PERIOD, prepare};
+use locks::{Prepared, rules};
 pub use numbers::Numbers;
 
 /// Pause between two questions for the API groups.
@@ -47,6 +52,8 @@ enum News {
     PriorityClass(FeedEvent<PriorityClass>),
     /// An object beside the pods of Jobs, of this kind.
     Beside(String, FeedEvent<ObjectMeta>),
+    /// The scheduler's configuration file has changed.
+    Conf(Result<Conf, ConfTrouble>),
     /// A controller of plain pods, and how many of them it wants.
     Owner(FeedEvent<(ObjectMeta, Option<i32>)>),
     Done {
@@ -100,7 +107,7 @@ async fn groups(client: &Client) -> BTreeSet<String> {
 }
 
 /// Controls until the task is dropped; returns only if a part of it failed.
-pub async fn run(client: Client, schedulers: BTreeSet<String>, numbers: Numbers) -> Result<(), PartFailed> {
+async fn run(prepared: Prepared, client: Client, numbers: Numbers) -> Result<(), PartFailed> {
     let mut frame = Frame::default();
     frame.follow(&client, News::Job);
     frame.follow(&client, News::Pod);
@@ -115,13 +122,22 @@ pub async fn run(client: Client, schedulers: BTreeSet<String>, numbers: Numbers)
     frame.follow(&client, beside::<Secret>);
     frame.follow(&client, beside::<NetworkPolicy>);
     follow_owners(&mut frame, &client).await;
+    let (options, text) = (prepared.options, prepared.text);
+    frame.spawn(options.conf.follow(text, frame.sink(), News::Conf));
+    let period = SignedDuration::try_from(options.relock_period).unwrap_or(SignedDuration::MAX);
+    let mut world = World::new(options.schedulers)
+        .with_entropy(rand::random())
+        .with_relock_period(period);
+    // Nothing is known yet, so there is nothing to look at.
+    world.set_reserving(rules(&prepared.conf));
     let mut controllers = Controllers {
-        world: World::new(schedulers).with_entropy(rand::random()),
+        world,
         agenda: Agenda::default(),
         executor: Executor::new(client, "vc-controller-manager"),
         events: Latest::new(Pace::EVENTS),
         hands: Hands::default(),
         numbers,
+        requeued: true,
     };
     frame.spawn(controllers.events.clone().run(controllers.executor.clone(), drop));
     controllers.agenda.ask(Work::StandardQueues, Timestamp::UNIX_EPOCH);
@@ -146,6 +162,8 @@ struct Controllers {
     events: Latest,
     hands: Hands<Work>,
     numbers: Numbers,
+    /// Queues have changed since their reservations were counted.
+    requeued: bool,
 }
 
 impl Controllers {
@@ -162,7 +180,13 @@ impl Controllers {
 
     fn take_in(&mut self, news: News) {
         let world = &mut self.world;
+        self.requeued |= matches!(news, News::Queue(_));
         let work = match news {
+            News::Conf(Ok(conf)) => world.set_reserving(rules(&conf)),
+            News::Conf(Err(trouble)) => {
+                tracing::warn!("{trouble}; what it said before stays in force");
+                Vec::new()
+            }
             News::Job(FeedEvent::Upsert(job)) => world.upsert_job(*job, Origin::Watch),
             News::Job(FeedEvent::Delete { key, uid }) => {
                 let work = world.remove_job(&key, &uid);
@@ -273,13 +297,16 @@ impl Controllers {
         }
     }
 
-    fn count(&self) {
+    fn count(&mut self) {
         let gauge = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         self.numbers.ready.set(1);
         self.numbers
             .waiting
             .set(gauge(self.agenda.len().saturating_add(self.hands.waiting())));
         self.numbers.under_way.set(gauge(self.hands.busy()));
+        if std::mem::take(&mut self.requeued) {
+            self.numbers.locks.count(self.world.reservations());
+        }
     }
 
     /// What we wrote is known at once, without waiting for the watch.
@@ -330,6 +357,7 @@ impl Controllers {
     }
 
     fn learn(&mut self, written: &Written) -> Vec<Work> {
+        self.requeued |= written.target.kind == "Queue";
         let world = &mut self.world;
         match written.target.kind.as_str() {
             "Job" => parse(written).map(|job| world.upsert_job(job, Origin::Answer)),

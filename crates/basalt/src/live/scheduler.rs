@@ -191,7 +191,7 @@ impl Scheduler {
         facts::follow(&mut frame, &client);
         let outlets = Outlets::default();
         open(&outlets, &executor, &mut frame);
-        frame.spawn(options.conf.clone().follow(conf_text, frame.sink()));
+        frame.spawn(options.conf.clone().follow(conf_text, frame.sink(), News::Conf));
         let at_work = Loop {
             engine: Engine::new(conf, options.engine),
             plan: Plan::default(),

@@ -10,7 +10,7 @@ use basalt_node::fake::{NodeTemplate, Size};
 
 use super::system::SystemOptions;
 use crate::live::scheduler::SchedulerOptions;
-use crate::scheduling::SchedulingFlags;
+use crate::scheduling::{RelockFlags, SchedulingFlags};
 
 /// Run the whole system on this machine: API server, scheduler, controllers, nodes.
 #[derive(Debug, clap::Args)]
@@ -47,6 +47,8 @@ pub struct UpOptions {
     node_template: Option<PathBuf>,
     #[command(flatten)]
     scheduling: SchedulingFlags,
+    #[command(flatten)]
+    relock: RelockFlags,
     /// Leave scheduling to a `basalt scheduler` outside, of which there may be only one
     #[arg(long, conflicts_with_all = ["conf", "strict_conf"])]
     no_scheduler: bool,
@@ -85,6 +87,7 @@ impl UpOptions {
             scheduler: !self.no_scheduler,
             controllers: !self.no_controllers,
             scheduling: self.scheduling.over(SchedulerOptions::default()),
+            relock_period: self.relock.period(),
             admission: Settings {
                 queue_depth_max: self.max_queue_depth.into(),
                 guarantee_share: self.guarantee_share,

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use basalt_admission::Settings;
@@ -20,7 +21,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::definitions;
-use crate::live::controllers;
+use crate::live::controllers::{self, ControllersOptions};
 use crate::live::executor::Executor;
 use crate::live::scheduler::{CONTENT_TYPE, Scheduler, SchedulerOptions};
 
@@ -46,6 +47,8 @@ pub struct SystemOptions {
     pub controllers: bool,
     /// How it schedules; whose pods are ours is not asked here.
     pub scheduling: SchedulerOptions,
+    /// The longest time between two choices of the nodes that are locked for queues, while things change.
+    pub relock_period: Duration,
     /// What is set about admission.
     pub admission: Settings,
 }
@@ -64,6 +67,7 @@ impl SystemOptions {
             scheduler: true,
             controllers: true,
             scheduling: SchedulerOptions::default(),
+            relock_period: controllers::RELOCK_PERIOD,
             admission: Settings::default(),
         })
     }
@@ -165,6 +169,12 @@ impl System {
         let client = |part: &str| self.server.client(&format!("basalt:{part}"));
         let (controlling, faking) = (client("controllers"), client("node"));
         let numbers = controllers::Numbers::default();
+        let controllers = controllers::prepare(ControllersOptions {
+            schedulers,
+            conf: options.conf.clone(),
+            built_in: options.built_in,
+            relock_period: self.options.relock_period,
+        })?;
         if self.options.scheduler {
             let scheduler = Scheduler::new(client("scheduler"), options)?;
             let (face, numbers) = (scheduler.face(), numbers.clone());
@@ -176,9 +186,7 @@ impl System {
         }
         if self.options.controllers {
             self.vital(report, "controllers", async move {
-                controllers::run(controlling, schedulers, numbers)
-                    .await
-                    .map_err(Into::into)
+                controllers.run(controlling, numbers).await.map_err(Into::into)
             });
         }
         self.vital(report, "fake nodes", async move {

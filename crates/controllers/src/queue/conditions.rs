@@ -26,7 +26,9 @@ pub(super) fn next(view: &QueueView<'_>, state: QueueState, old: &[Condition], n
     if outlook == Some(None) {
         conditions.retain(|condition| condition.type_ != RESERVATION_MET);
     }
-    let met = outlook.flatten().map(|outlook| (RESERVATION_MET, reserved::verdict(outlook, old, now)));
+    let met = outlook
+        .flatten()
+        .map(|outlook| (RESERVATION_MET, reserved::verdict(outlook, old, now)));
     let own = [(READY, ready(view, state)), (HIERARCHY, hierarchy(view))];
     for (kind, verdict) in own.into_iter().chain(met) {
         let Verdict(holds, reason, message) = verdict;

@@ -70,7 +70,9 @@ pub(super) fn news(old: &QueueStatus, new: &QueueStatus) -> Vec<(String, String,
         }
     }
     let nodes = |reservation: &Option<Reservation>| -> BTreeSet<String> {
-        let nodes = reservation.as_ref().map(|reservation| reservation.nodes.iter().cloned());
+        let nodes = reservation
+            .as_ref()
+            .map(|reservation| reservation.nodes.iter().cloned());
         nodes.into_iter().flatten().collect()
     };
     let (before, after) = (nodes(&old.reservation), nodes(&new.reservation));

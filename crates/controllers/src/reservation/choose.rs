@@ -1,5 +1,7 @@
 //! One queue's choice among the nodes that it may have.
 
+use std::collections::BTreeSet;
+
 use basalt_api::quantity::ResourceList;
 
 use super::ask::{Ask, Share};
@@ -128,6 +130,24 @@ impl Question {
         has.zip(target).all(|(has, needs)| has >= *needs)
     }
 
+    /// What is left, and what replaces the rest: nobody is evicted anew where the old nodes still serve.
+    fn mend(&self, held: &[usize]) -> Option<Vec<usize>> {
+        let fixed: BTreeSet<usize> = held.iter().chain(&self.problem.fixed).copied().collect();
+        let fixed: Vec<usize> = fixed.into_iter().collect();
+        if self.serves(&fixed) {
+            return Some(fixed);
+        }
+        let problem = Problem {
+            fixed,
+            target: self.problem.target.clone(),
+            candidates: self.problem.candidates.clone(),
+        };
+        match self.kind {
+            Kind::Resource => reach(&problem),
+            Kind::Share => pick(&problem, self.count),
+        }
+    }
+
     /// Candidates by place.
     fn candidates(&self, places: &[usize]) -> Vec<usize> {
         let find = |place: &usize| self.places.binary_search(place).ok();
@@ -142,7 +162,11 @@ pub fn choose(view: &View<'_>) -> Choice {
     match (resource, share) {
         (Some(one), None) | (None, Some(one)) => one,
         (Some(resource), Some(share)) if resource.lack.is_some() != share.lack.is_some() => {
-            if resource.lack.is_none() { resource } else { share }
+            if resource.lack.is_none() {
+                resource
+            } else {
+                share
+            }
         }
         (Some(resource), Some(share)) => {
             if view.extent(&share.places) > view.extent(&resource.places) + GAIN_ANY {
@@ -260,11 +284,14 @@ impl View<'_> {
         if self.ask.evicts && stands {
             return choice(held, None);
         }
-        if let Some(mended) = (self.ask.evicts && same && self.lost).then(|| self.mend(question, &held)).flatten() {
+        if let Some(mended) = (self.ask.evicts && same && self.lost)
+            .then(|| question.mend(&held))
+            .flatten()
+        {
             return choice(mended, None);
         }
         let Some(best) = question.best() else {
-            let kept: std::collections::BTreeSet<usize> = held.into_iter().chain(question.problem.fixed.clone()).collect();
+            let kept: BTreeSet<usize> = held.into_iter().chain(question.problem.fixed.clone()).collect();
             return choice(kept.into_iter().collect(), Some(lack()));
         };
         if stands && !moves(question, &held, &best) {
@@ -273,28 +300,13 @@ impl View<'_> {
         choice(best, None)
     }
 
-    /// What is left, and what replaces the rest: nobody is evicted anew where the old nodes still serve.
-    fn mend(&self, question: &Question, held: &[usize]) -> Option<Vec<usize>> {
-        let fixed: std::collections::BTreeSet<usize> = held.iter().chain(&question.problem.fixed).copied().collect();
-        let fixed: Vec<usize> = fixed.into_iter().collect();
-        if question.serves(&fixed) {
-            return Some(fixed);
-        }
-        let problem = Problem {
-            fixed,
-            target: question.problem.target.clone(),
-            candidates: question.problem.candidates.clone(),
-        };
-        match question.kind {
-            Kind::Resource => reach(&problem),
-            Kind::Share => pick(&problem, question.count),
-        }
-    }
-
     /// What all nodes that could serve the queue offer.
     fn offered(&self, dimensions: &[Option<Dimension>]) -> Vec<i64> {
         let offers = |dimension: &Option<Dimension>| {
-            let each = self.admitted.iter().filter_map(|place| self.sites.get(*place)?.offer.as_ref());
+            let each = self
+                .admitted
+                .iter()
+                .filter_map(|place| self.sites.get(*place)?.offer.as_ref());
             each.fold(0_i64, |sum, offer| sum.saturating_add(offer.row.get(*dimension)))
         };
         dimensions.iter().map(offers).collect()
@@ -304,7 +316,7 @@ impl View<'_> {
     fn extent(&self, places: &[usize]) -> f64 {
         let resource = self.ask.resource.iter().map(|(name, _)| name);
         let share = self.ask.share.iter().flat_map(|share| &share.dimensions);
-        let names: std::collections::BTreeSet<&String> = resource.chain(share).collect();
+        let names: BTreeSet<&String> = resource.chain(share).collect();
         let dimensions = self.find(names.into_iter());
         let totals = self.offered(&dimensions);
         let of_set = |dimension: &Option<Dimension>| {
@@ -312,7 +324,8 @@ impl View<'_> {
             each.fold(0_i64, |sum, offer| sum.saturating_add(offer.row.get(*dimension)))
         };
         let each = dimensions.iter().zip(&totals).filter(|(_, total)| **total > 0);
-        each.map(|(dimension, total)| of_set(dimension) as f64 / *total as f64).sum()
+        each.map(|(dimension, total)| of_set(dimension) as f64 / *total as f64)
+            .sum()
     }
 }
 

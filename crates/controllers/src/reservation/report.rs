@@ -19,7 +19,9 @@ pub struct Decision {
 impl Decision {
     /// The nodes that are to be locked; nothing where nothing is reserved.
     pub fn nodes(&self) -> Option<&[String]> {
-        self.reservation.as_ref().map(|reservation| reservation.nodes.as_slice())
+        self.reservation
+            .as_ref()
+            .map(|reservation| reservation.nodes.as_slice())
     }
 
     /// By what they were chosen.
@@ -100,7 +102,11 @@ pub(super) fn report(
             let names = share.dimensions.iter().map(String::as_str);
             names.map(|name| (name, sum.worth.get(dimensions.find(name)))).collect()
         }
-        _ => ask.resource.iter().map(|(name, amount)| (name.as_str(), *amount)).collect(),
+        _ => ask
+            .resource
+            .iter()
+            .map(|(name, amount)| (name.as_str(), *amount))
+            .collect(),
     };
     let mut ready: Row = sum.idle.clone();
     ready.add(&sum.used);
@@ -111,7 +117,9 @@ pub(super) fn report(
         .collect();
     let busy = each.iter().filter(|holding| holding.foreign > 0).count();
     let (stand, message) = stand(ask, choice, &short, &sum, (nodes.len(), busy));
-    let amounts = target.iter().map(|(name, amount)| ((*name).to_owned(), quantity(name, *amount)));
+    let amounts = target
+        .iter()
+        .map(|(name, amount)| ((*name).to_owned(), quantity(name, *amount)));
     let reservation = Reservation {
         nodes: nodes.iter().map(|(name, _)| (*name).to_owned()).collect(),
         resource: dimensions.list(&sum.idle),
@@ -147,7 +155,10 @@ fn stand(
     };
     match &choice.lack {
         Some(Lack::Cluster(lack)) => {
-            let message = format!("the nodes that can serve the queue offer {} in all{kept}", shortage(lack));
+            let message = format!(
+                "the nodes that can serve the queue offer {} in all{kept}",
+                shortage(lack)
+            );
             return (Stand::ClusterTooSmall, message);
         }
         Some(Lack::Free(lack)) => {
@@ -159,14 +170,21 @@ fn stand(
             return (Stand::NoSetReachesTarget, message);
         }
         Some(Lack::Percentage(all)) => {
-            let value = ask.share.as_ref().map(|share| share.value.to_string()).unwrap_or_default();
+            let value = ask
+                .share
+                .as_ref()
+                .map(|share| share.value.to_string())
+                .unwrap_or_default();
             let message = format!("{value} of {} is less than one node{kept}", count(*all, "node"));
             return (Stand::PercentageTooSmall, message);
         }
         None => {}
     }
     if short.is_empty() {
-        return (Stand::Met, format!("all that is guaranteed is ready on {}", count(nodes, "node")));
+        return (
+            Stand::Met,
+            format!("all that is guaranteed is ready on {}", count(nodes, "node")),
+        );
     }
     let pods = count(usize::try_from(sum.foreign).unwrap_or(usize::MAX), "pod");
     let on = count(busy, "node");
@@ -174,6 +192,9 @@ fn stand(
     if ask.evicts {
         (Stand::Evicting, format!("{missing}, evicting {pods} on {on}"))
     } else {
-        (Stand::WaitingForPods, format!("{missing}, waiting for {pods} to end on {on}"))
+        (
+            Stand::WaitingForPods,
+            format!("{missing}, waiting for {pods} to end on {on}"),
+        )
     }
 }

@@ -175,7 +175,11 @@ impl Round<'_> {
         if self.held_by(number).binary_search(&place).is_ok() {
             return true;
         }
-        let promised = self.ground.sites.get(place).is_some_and(|site| site.is_promised(family));
+        let promised = self
+            .ground
+            .sites
+            .get(place)
+            .is_some_and(|site| site.is_promised(family));
         !promised && !others(&self.holders)
     }
 
@@ -196,7 +200,11 @@ impl Round<'_> {
         let admitted: Vec<usize> = (0..self.ground.sites.len())
             .filter(|place| self.ground.sites.get(*place).is_some_and(|site| open(site)))
             .collect();
-        let fixed: BTreeSet<usize> = self.below.get(number)?.iter().filter_map(|below| self.choices.get(*below)?.as_ref())
+        let fixed: BTreeSet<usize> = self
+            .below
+            .get(number)?
+            .iter()
+            .filter_map(|below| self.choices.get(*below)?.as_ref())
             .flat_map(|choice| choice.places.iter().copied())
             .collect();
         let free: Vec<usize> = admitted

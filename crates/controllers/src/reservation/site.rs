@@ -170,7 +170,9 @@ impl Site {
 
     /// Whether the node is being cleared for a pod of a queue outside `family`.
     pub fn is_promised(&self, family: &Family) -> bool {
-        self.loads.iter().any(|(queue, load)| load.coming > 0 && !family.has(*queue))
+        self.loads
+            .iter()
+            .any(|(queue, load)| load.coming > 0 && !family.has(*queue))
     }
 
     fn change(&mut self, queue: QueueNumber, stay: &Stay, enter: bool) {
@@ -181,7 +183,9 @@ impl Site {
                 place
             }
         };
-        let Some((_, load)) = self.loads.get_mut(place) else { return };
+        let Some((_, load)) = self.loads.get_mut(place) else {
+            return;
+        };
         let step = |count: &mut u32| {
             *count = if enter {
                 count.saturating_add(1)
@@ -215,7 +219,7 @@ impl Site {
 pub struct Sites {
     /// Names of resources.
     pub dimensions: Dimensions,
-    sites: BTreeMap<Arc<str>, Site>,
+    by_name: BTreeMap<Arc<str>, Site>,
     queues: BTreeMap<Arc<str>, QueueNumber>,
     /// Pods are counted.
     counting: bool,
@@ -225,14 +229,14 @@ impl Sites {
     /// Takes in what is known of a node, or that it is gone; says whether that is news.
     pub fn set_node(&mut self, name: &str, node: Option<&Node>) -> bool {
         let offer = node.map(|node| self.offer(node));
-        let known = self.sites.get(name).and_then(|site| site.offer.as_ref());
+        let known = self.by_name.get(name).and_then(|site| site.offer.as_ref());
         if known == offer.as_ref() {
             return false;
         }
-        if offer.is_none() && self.sites.get(name).is_some_and(|site| site.loads.is_empty()) {
-            self.sites.remove(name);
+        if offer.is_none() && self.by_name.get(name).is_some_and(|site| site.loads.is_empty()) {
+            self.by_name.remove(name);
         } else {
-            self.sites.entry(name.into()).or_default().offer = offer;
+            self.by_name.entry(name.into()).or_default().offer = offer;
         }
         true
     }
@@ -262,7 +266,7 @@ impl Sites {
 
     /// Counts these pods from now on, or none.
     pub fn count(&mut self, stays: Option<impl Iterator<Item = Stay>>) {
-        self.sites.retain(|_, site| {
+        self.by_name.retain(|_, site| {
             site.loads = Vec::new();
             site.offer.is_some()
         });
@@ -282,17 +286,17 @@ impl Sites {
             Some(queue) => self.number(queue),
             None => QueueNumber::NONE,
         };
-        match self.sites.get_mut(&stay.node) {
+        match self.by_name.get_mut(&stay.node) {
             Some(site) => site.change(queue, stay, enter),
             None => self
-                .sites
+                .by_name
                 .entry(Arc::clone(&stay.node))
                 .or_default()
                 .change(queue, stay, enter),
         }
         let empty = |site: &Site| site.offer.is_none() && site.loads.is_empty();
-        if !enter && self.sites.get(&stay.node).is_some_and(empty) {
-            self.sites.remove(&stay.node);
+        if !enter && self.by_name.get(&stay.node).is_some_and(empty) {
+            self.by_name.remove(&stay.node);
         }
     }
 
@@ -318,6 +322,6 @@ impl Sites {
 
     /// All nodes by name.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Site)> {
-        self.sites.iter()
+        self.by_name.iter()
     }
 }

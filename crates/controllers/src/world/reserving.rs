@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use basalt_api::queue::{Affinity, Guarantee, QueueState, Reservation};
 use basalt_api::quantity::{Quantity, ResourceList};
+use basalt_api::queue::{Affinity, Guarantee, QueueState, Reservation};
 use basalt_api::slim::{Node, Pod, request};
 use basalt_api::{Queue, names};
 use jiff::SignedDuration;
@@ -120,7 +120,11 @@ fn bond(pod: &Pod, ours: bool) -> Bond {
 impl Reserving {
     /// How long a round may wait.
     pub(super) fn pause(&self) -> SignedDuration {
-        if self.urgent { DEBOUNCE.min(self.period) } else { self.period }
+        if self.urgent {
+            DEBOUNCE.min(self.period)
+        } else {
+            self.period
+        }
     }
 
     /// Something has changed.
@@ -322,7 +326,7 @@ impl World {
     /// Pods may belong to another queue now.
     pub(super) fn move_pods(&mut self, before: Vec<(ObjectKey, Option<Stay>)>) -> Option<Work> {
         let moved = before.into_iter().map(|(key, stay)| self.move_pod(stay, &key));
-        moved.fold(None, |some, moved| some.or(moved))
+        moved.fold(None, Option::or)
     }
 
     /// One round: decides what is locked for whom, if anything has changed since the last one.
@@ -339,7 +343,12 @@ impl World {
             });
             self.reserving.sites.count(stays.map(Vec::into_iter));
         }
-        let bids: Vec<Bid> = self.reserving.interested.iter().filter_map(|name| self.bid(name)).collect();
+        let bids: Vec<Bid> = self
+            .reserving
+            .interested
+            .iter()
+            .filter_map(|name| self.bid(name))
+            .collect();
         let decisions = decide(&bids, &self.reserving.sites);
         Outcome {
             queues: self.take_in_decisions(&bids, decisions),
@@ -411,7 +420,9 @@ impl World {
             let stand = decision.outlook.as_ref().map(|outlook| outlook.stand);
             matches!(stand, Some(Stand::WaitingForPods | Stand::Evicting))
         });
-        *waiting = unmet.flat_map(|decision| decision.nodes().unwrap_or_default().iter().cloned()).collect();
+        *waiting = unmet
+            .flat_map(|decision| decision.nodes().unwrap_or_default().iter().cloned())
+            .collect();
         changed
     }
 }

@@ -53,7 +53,9 @@ fn node(name: &str, words: &Words<'_>) -> Value {
         .map(|effect| json!({"key": "k", "effect": effect}))
         .into_iter()
         .collect();
-    let labels = words.of("group").map(|group| json!({"volcano.sh/nodegroup-name": group}));
+    let labels = words
+        .of("group")
+        .map(|group| json!({"volcano.sh/nodegroup-name": group}));
     json!({
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
         "spec": {"unschedulable": words.has("cordoned"), "taints": taints},
@@ -82,7 +84,9 @@ fn queue(name: &str, words: &Words<'_>) -> Value {
         .then(|| json!({"nodeGroupAffinity": groups("wants"), "nodeGroupAntiAffinity": groups("avoids")}));
     let born: i64 = words.of("born").map_or(0, |born| born.parse().expect("seconds"));
     let born = jiff::Timestamp::from_second(born).expect("a time").to_string();
-    let priority: i32 = words.of("priority").map_or(0, |number| number.parse().expect("a number"));
+    let priority: i32 = words
+        .of("priority")
+        .map_or(0, |number| number.parse().expect("a number"));
     json!({
         "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
         "metadata": {"name": name, "creationTimestamp": born},
@@ -186,9 +190,14 @@ pub(crate) fn stand(cluster: &Cluster, queue: &str) -> String {
     };
     let status = &object["status"];
     let nodes = status["reservation"]["nodes"].as_array().cloned().unwrap_or_default();
-    let mut told: Vec<String> = nodes.iter().map(|node| node.as_str().unwrap_or_default().to_owned()).collect();
+    let mut told: Vec<String> = nodes
+        .iter()
+        .map(|node| node.as_str().unwrap_or_default().to_owned())
+        .collect();
     let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-    let met = conditions.iter().find(|condition| condition["type"] == "ReservationMet");
+    let met = conditions
+        .iter()
+        .find(|condition| condition["type"] == "ReservationMet");
     match met {
         Some(met) => told.push(met["reason"].as_str().unwrap_or_default().to_owned()),
         None if status["reservation"].is_null() => told.push("nothing".to_owned()),

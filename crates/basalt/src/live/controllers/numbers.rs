@@ -11,6 +11,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use super::locks::LockNumbers;
 use crate::live::scheduler::CONTENT_TYPE;
 
 /// What the controllers count; a handle that can be copied.
@@ -23,6 +24,7 @@ pub struct Numbers {
     pub(super) looked: Counter<u64, AtomicU64>,
     pub(super) written: Counter<u64, AtomicU64>,
     pub(super) failed: Counter<u64, AtomicU64>,
+    pub(super) locks: LockNumbers,
 }
 
 impl Default for Numbers {
@@ -52,8 +54,10 @@ impl Default for Numbers {
             "failures",
             "Looks whose changes could not all be written",
         );
+        let locks = LockNumbers::new(&mut registry);
         Self {
             registry: Arc::new(registry),
+            locks,
             ready,
             waiting,
             under_way,

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use basalt_engine::{Conf, ConfError};
 
-use super::News;
 use crate::live::frame::Sink;
 
 /// How often the file is looked at.
@@ -85,7 +84,12 @@ impl ConfSource {
     }
 
     /// Tells of every change of the file, for ever. `text` is what it said when it was read.
-    pub(super) async fn follow(self, mut text: String, sink: Sink<News>) {
+    pub(in crate::live) async fn follow<N>(
+        self,
+        mut text: String,
+        sink: Sink<N>,
+        tell: fn(Result<Conf, ConfTrouble>) -> N,
+    ) {
         let Some(path) = self.path.clone() else { return };
         let mut clock = tokio::time::interval(LOOK_EVERY);
         clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -111,7 +115,7 @@ impl ConfSource {
                     Err(ConfTrouble::Unreadable { path, source })
                 }
             };
-            if !sink.send(News::Conf(news)).await {
+            if !sink.send(tell(news)).await {
                 return;
             }
         }
