@@ -5,6 +5,7 @@ mod controllers;
 mod kubelet;
 mod scheduler;
 
+use basalt_audit::Finding;
 use jiff::Timestamp;
 
 use crate::api::{Answer, Api, Kind, Report, Request};
@@ -31,6 +32,10 @@ pub trait Actor {
     fn next(&mut self, api: &Api, now: Timestamp, whim: &mut Whim) -> Option<Request>;
     /// The answer to what it wanted last.
     fn answered(&mut self, request: &Request, answer: &Answer, now: Timestamp);
+    /// What is wrong with its decisions since the last time, if somebody judges them, and how many those were.
+    fn judgement(&mut self) -> (u64, Vec<Finding>) {
+        (0, Vec::new())
+    }
     /// When it has something to do by time alone.
     fn next_due(&self) -> Option<Timestamp>;
 }

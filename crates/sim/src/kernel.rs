@@ -8,7 +8,7 @@
 
 mod seat;
 
-use basalt_audit::Finding;
+use basalt_audit::{Finding, Rules};
 use basalt_engine::Conf;
 use jiff::{SignedDuration, Timestamp};
 
@@ -95,6 +95,9 @@ pub struct Kernel {
     last: Option<(&'static str, Request)>,
     /// What there was after each write of an actor.
     snapshots: Option<Vec<Snapshot>>,
+    /// What the scheduler's decisions are judged by.
+    rules: Option<Rules>,
+    judged: u64,
 }
 
 impl Kernel {
@@ -102,7 +105,7 @@ impl Kernel {
     pub fn new(snapshot: &Snapshot, conf: &Conf, whim: Whim) -> Self {
         let api = Api::resumed(snapshot);
         let lookout = Lookout::begin(&api);
-        let seats = Who::ALL.into_iter().map(|who| Seat::new(who, born(who, conf)));
+        let seats = Who::ALL.into_iter().map(|who| Seat::new(who, born(who, conf, None)));
         Self {
             now: snapshot.now(),
             seats: seats.collect(),
@@ -117,7 +120,20 @@ impl Kernel {
             crash_after: None,
             last: None,
             snapshots: None,
+            rules: None,
+            judged: 0,
         }
+    }
+
+    /// From now on every decision of the scheduler is judged, on the view that it was made on.
+    pub fn judge_by(&mut self, rules: Rules) {
+        self.rules = Some(rules);
+        self.kill(Who::Scheduler);
+    }
+
+    /// Decisions of the scheduler that were judged.
+    pub fn judged(&self) -> u64 {
+        self.judged
     }
 
     /// Keeps a log from now on.
@@ -213,9 +229,9 @@ impl Kernel {
     /// Kills an actor: it starts again, and lists from what it had seen or later.
     pub fn kill(&mut self, who: Who) {
         self.note(|| format!("{who:?} is killed and starts again"));
-        let conf = self.conf.clone();
+        let born = born(who, &self.conf, self.rules.as_ref());
         if let Some(seat) = self.seats.iter_mut().find(|seat| seat.who == who) {
-            seat.reborn(born(who, &conf));
+            seat.reborn(born);
         }
     }
 
@@ -283,7 +299,11 @@ impl Kernel {
 
     fn act(&mut self, at: usize) {
         let Some(seat) = self.seats.get_mut(at) else { return };
-        let Some(request) = seat.actor.next(&self.api, self.now, &mut self.whim) else {
+        let request = seat.actor.next(&self.api, self.now, &mut self.whim);
+        let (judged, findings) = seat.actor.judgement();
+        self.judged = self.judged.saturating_add(judged);
+        self.findings.extend(findings);
+        let Some(request) = request else {
             seat.idle = true;
             return;
         };
@@ -391,10 +411,10 @@ impl Kernel {
     }
 }
 
-fn born(who: Who, conf: &Conf) -> Box<dyn Actor> {
+fn born(who: Who, conf: &Conf, rules: Option<&Rules>) -> Box<dyn Actor> {
     match who {
         Who::Controllers => Box::new(Controllers::new()),
-        Who::Scheduler => Box::new(Scheduler::new(conf)),
+        Who::Scheduler => Box::new(Scheduler::new(conf).judged_by(rules.cloned())),
         Who::Node => Box::new(Kubelet::default()),
         Who::Collector => Box::new(Collector::default()),
     }

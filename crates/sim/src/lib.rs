@@ -8,6 +8,7 @@ pub mod api;
 pub mod jobs;
 pub mod kernel;
 pub mod queues;
+pub mod reservation;
 pub mod whim;
 
 mod cluster;

@@ -3,8 +3,8 @@
 
 pub(crate) mod canon;
 mod explore;
-mod operation;
-mod random;
+pub(crate) mod operation;
+pub(crate) mod random;
 pub(crate) mod spread;
 
 pub use explore::{Explored, explore};

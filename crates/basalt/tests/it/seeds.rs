@@ -1,12 +1,13 @@
-//! The documents on queues and on scaling jobs, sentence by sentence: each promise is a step with real `kubectl` and real `vcctl`.
+//! The documents on queues, on reservation and on scaling jobs, sentence by sentence: each promise is a step with real `kubectl` and real `vcctl`.
 //!
-//! The promises are in `promises.rs`; the steps that prove them are in `states.rs`, `sharing.rs`, `tree.rs` and
-//! `scaling.rs`. A step needs
+//! The promises are in `promises.rs`; the steps that prove them are in `states.rs`, `sharing.rs`, `reservation.rs`, `tree.rs`
+//! and `scaling.rs`. A step needs
 //! nothing but a kubeconfig, `kubectl` and `vcctl`: see [`cluster::Cluster::with`] for running them on another cluster.
 
 mod cluster;
 mod manifests;
 mod promises;
+mod reservation;
 mod scaling;
 mod sharing;
 mod states;
@@ -55,7 +56,14 @@ fn tell(story: &Story) {
 
 #[test]
 fn every_promise_has_a_step() {
-    let stories = [states::STORIES, sharing::STORIES, tree::STORIES, scaling::STORIES].concat();
+    let stories = [
+        states::STORIES,
+        sharing::STORIES,
+        reservation::STORIES,
+        tree::STORIES,
+        scaling::STORIES,
+    ]
+    .concat();
     let shown = stories
         .into_iter()
         .flat_map(|story| story.steps)
@@ -89,6 +97,16 @@ fn seed_1_proportion() {
 #[test]
 fn seed_1_backfill() {
     tell(&sharing::BACKFILL);
+}
+
+#[test]
+fn seed_2_locks() {
+    tell(&reservation::LOCKS);
+}
+
+#[test]
+fn seed_2_choice() {
+    tell(&reservation::CHOICE);
 }
 
 #[test]

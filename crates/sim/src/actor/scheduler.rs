@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use basalt_api::quantity::ResourceList;
+use basalt_audit::{Finding, Rules, World, judge};
 use basalt_engine::facts::{ClaimFacts, Event, Resources, VolumeFacts, quantity};
 use basalt_engine::plan::{Plan, QueueState, Transaction, split_key};
 use basalt_engine::{Conf, Engine, Options};
@@ -14,6 +15,7 @@ use super::Actor;
 use super::controllers::with_conditions;
 use crate::api::meta::text;
 use crate::api::{Answer, Api, Key, Kind, Report, Request, Typed};
+use crate::decision;
 use crate::whim::Whim;
 
 /// The fields of a queue's status that are the scheduler's.
@@ -56,6 +58,37 @@ pub struct Scheduler {
     told: Arc<Vec<QueueState>>,
     /// The queue whose account was written last.
     telling: Option<(String, Account)>,
+    judge: Option<Judge>,
+}
+
+/// Looks at what the scheduler sees, and judges its decisions by that.
+struct Judge {
+    rules: Rules,
+    seen: BTreeMap<Key, Arc<Value>>,
+    judged: u64,
+    findings: Vec<Finding>,
+}
+
+impl Judge {
+    fn see(&mut self, report: &Report) {
+        if report.gone {
+            self.seen.remove(&report.key);
+        } else {
+            self.seen.insert(report.key.clone(), report.object.clone());
+        }
+    }
+
+    /// Only what a lock says is judged here: the scheduler counts on binds of its own that its watches have not shown yet.
+    fn judge(&mut self, plan: &Plan) {
+        let world = World::read(self.seen.values().map(|object| &**object));
+        let findings = judge(&world, &self.rules, &decision(plan));
+        self.findings.extend(
+            findings
+                .into_iter()
+                .filter(|finding| finding.invariant == "R1" || finding.invariant == "R2"),
+        );
+        self.judged = self.judged.saturating_add(1);
+    }
 }
 
 impl Scheduler {
@@ -72,11 +105,27 @@ impl Scheduler {
             stands: BTreeMap::new(),
             told: Arc::default(),
             telling: None,
+            judge: None,
         }
+    }
+
+    /// The same, with somebody who judges every decision by these rules.
+    #[must_use]
+    pub fn judged_by(mut self, rules: Option<Rules>) -> Self {
+        self.judge = rules.map(|rules| Judge {
+            rules,
+            seen: BTreeMap::new(),
+            judged: 0,
+            findings: Vec::new(),
+        });
+        self
     }
 
     fn cycle(&mut self, now: Timestamp) {
         let plan = self.engine.cycle(now.as_millisecond(), 0);
+        if let Some(judge) = &mut self.judge {
+            judge.judge(&plan);
+        }
         let Plan {
             transactions, queues, ..
         } = plan;
@@ -167,8 +216,19 @@ impl Actor for Scheduler {
         ]
     }
 
+    fn judgement(&mut self) -> (u64, Vec<Finding>) {
+        let taken = self.judge.as_mut().map(|judge| {
+            let judged = std::mem::take(&mut judge.judged);
+            (judged, std::mem::take(&mut judge.findings))
+        });
+        taken.unwrap_or_default()
+    }
+
     fn take_in(&mut self, report: &Report, _: Timestamp) {
         self.learn(report);
+        if let Some(judge) = &mut self.judge {
+            judge.see(report);
+        }
         let Typed::Queue(queue) = &*report.typed else { return };
         let name = report.key.name.to_string();
         if report.gone {

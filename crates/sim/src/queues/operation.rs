@@ -162,7 +162,7 @@ fn steer(api: &Api, queue: u8, by: By, state: &str, action: &str) -> Option<Requ
 }
 
 /// The first name with a number that is free.
-fn unused(api: &Api, kind: Kind, prefix: &str) -> String {
+pub(crate) fn unused(api: &Api, kind: Kind, prefix: &str) -> String {
     let mut name = String::new();
     for number in 1..=api.objects().count().saturating_add(1) {
         name = format!("{prefix}{number}");
@@ -204,7 +204,7 @@ fn submit(api: &Api, queue: u8, work: Work) -> Request {
 }
 
 /// The oldest running pod of a queue ends well; else its oldest group that nobody owns is deleted.
-fn finish(api: &Api, queue: &str) -> Option<Request> {
+pub(crate) fn finish(api: &Api, queue: &str) -> Option<Request> {
     let group_of = |pod: &Value| text(pod, "/metadata/annotations/scheduling.k8s.io~1group-name").to_owned();
     let of_queue = |pod: &Value| {
         let group = api.get(&Key::new(Kind::PodGroup, NAMESPACE, &group_of(pod)));

@@ -159,7 +159,7 @@ pub fn run_seed(conf: &Conf, empty: &Snapshot, seed: u64, log: bool) -> (Ran, Op
 }
 
 /// Runs to rest without faults, then restarts everything, which must change nothing; what is wrong in the end.
-fn end(kernel: &mut Kernel) -> Vec<String> {
+pub(crate) fn end(kernel: &mut Kernel) -> Vec<String> {
     if let Err(stuck) = kernel.settle() {
         return vec![stuck.to_string()];
     }
@@ -179,24 +179,42 @@ fn end(kernel: &mut Kernel) -> Vec<String> {
 }
 
 /// Sequences that a thread takes at a time.
-const BATCH: u64 = 100;
+const BATCH: u64 = 10;
 /// After so many failures the rest is not worth running.
 const FAILURES_MAX: usize = 100;
 
 /// Runs the sequences of `count` seeds from `first` on, `threads` at a time. Failures do not stop it, unless there are very
 /// many: what was run is what the result counts.
 pub fn random(conf: &Conf, empty: &Snapshot, first: u64, count: u64, threads: usize) -> (Ran, Vec<Failure>) {
+    let (parts, failures) = many(first, count, threads, |seed| {
+        let (ran, failure, _) = run_seed(conf, empty, seed, false);
+        (ran, failure)
+    });
+    let mut all = Ran::default();
+    for ran in parts {
+        all.add(ran);
+    }
+    (all, failures)
+}
+
+/// Runs something for each of `count` seeds from `first` on, `threads` at a time; what came of each, and what failed.
+pub(crate) fn many<R: Send>(
+    first: u64,
+    count: u64,
+    threads: usize,
+    run: impl Fn(u64) -> (R, Option<Failure>) + Sync,
+) -> (Vec<R>, Vec<Failure>) {
     let failed = AtomicUsize::new(0);
     let batches = usize::try_from(count.div_ceil(BATCH)).unwrap_or(usize::MAX);
     let parts = spread(batches, threads, |batch| {
         let begin = (batch as u64).saturating_mul(BATCH);
-        let (mut all, mut failures) = (Ran::default(), Vec::new());
+        let (mut all, mut failures) = (Vec::new(), Vec::new());
         for seed in begin..begin.saturating_add(BATCH).min(count) {
             if failed.load(Ordering::Relaxed) >= FAILURES_MAX {
                 break;
             }
-            let (ran, failure, _) = run_seed(conf, empty, first.wrapping_add(seed), false);
-            all.add(ran);
+            let (ran, failure) = run(first.wrapping_add(seed));
+            all.push(ran);
             if let Some(failure) = failure {
                 failed.fetch_add(1, Ordering::Relaxed);
                 failures.push(failure);
@@ -204,9 +222,9 @@ pub fn random(conf: &Conf, empty: &Snapshot, first: u64, count: u64, threads: us
         }
         (all, failures)
     });
-    let (mut all, mut failures) = (Ran::default(), Vec::new());
+    let (mut all, mut failures) = (Vec::new(), Vec::new());
     for (ran, failed) in parts {
-        all.add(ran);
+        all.extend(ran);
         failures.extend(failed);
     }
     (all, failures)

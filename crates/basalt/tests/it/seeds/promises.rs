@@ -1,4 +1,4 @@
-//! What the documents on queues and on scaling promise, as data: where it is said, and what it says in our words.
+//! What the documents on queues, on reservation and on scaling promise, as data: where it is said, and what it says in our words.
 //!
 //! An id is `seed:lines`, with a word behind it where the same lines promise several things. Lines of seed 0 are those that
 //! the document itself prints. How seeds are read where they leave something open is settled by the design, §2 and §3.
@@ -220,7 +220,58 @@ const SCALING: &[Promise] = &[
     promise("4:103", "minAvailable must be above zero"),
 ];
 
+/// Reservation: nodes that are locked for a queue.
+const RESERVATION: &[Promise] = &[
+    promise("2:8", "resources can be reserved for a queue"),
+    promise("2:9", "a reservation waits, and evicts nobody"),
+    promise("2:10/on", "a reservation is turned on without a restart"),
+    promise("2:10/change", "a reservation is changed without a restart"),
+    promise("2:10/off", "a reservation is turned off without a restart"),
+    promise("2:11/hard", "a reservation can be an amount"),
+    promise("2:11/percentage", "a reservation can be a share of the nodes"),
+    promise(
+        "2:15",
+        "no more can be asked for than the cluster has, in any dimension",
+    ),
+    promise("2:16", "no more can be asked for than the capability, in any dimension"),
+    promise(
+        "2:17-18/enough",
+        "what is reserved is not less than asked for, in every dimension",
+    ),
+    promise("2:17-18/tight", "what is reserved is not much more than asked for"),
+    promise("2:19", "a share of all nodes can be asked for"),
+    promise("2:20-21", "of an amount and a share, one is chosen by a rule"),
+    promise("2:24", "what is not reserved goes on being scheduled"),
+    promise("2:25", "nodes that another job is waiting for are not locked"),
+    promise("2:26", "nodes that are locked for another queue are not locked"),
+    promise("2:27-28", "as few nodes as possible are locked"),
+    promise("2:32", "nobody can reserve more than queues may have together"),
+    promise("2:44-51", "spec.guarantee has a policy, a percentage and a resource"),
+    promise("2:53-60", "status.reservation has the nodes and what is idle on them"),
+    promise("2:65", "the policy is Best-Effort unless said otherwise"),
+    promise("2:65-66", "with Guaranteed running workloads are evicted"),
+    promise("2:68/range", "a percentage is within 0 and 1"),
+    promise("2:68-71", "floor(nodes x percentage) nodes are locked"),
+    promise("2:72", "nodes are locked until the percentage is reached"),
+    promise("2:72-73", "of an amount and a percentage the larger one counts"),
+    promise("2:75", "any category of resources can be reserved"),
+    promise("2:77", "status.reservation.nodes names the locked nodes"),
+    promise("2:79", "status.reservation.resource tells whether the demand is met"),
+    promise("2:83", "only sets of nodes count that serve in all dimensions"),
+    promise("2:87-89", "the smaller sum is preferred"),
+    promise("2:91-93", "nodes that the queue uses already are preferred"),
+    promise("2:95-97", "fewer nodes are preferred"),
+    promise("2:99-101", "nodes with more idle resources are preferred"),
+    promise("2:124", "every few seconds the best nodes are looked for again"),
+    promise("2:125", "the locked nodes and what is idle on them are kept up to date"),
+    promise("2:130-131", "the queue controller finds and writes the nodes"),
+    promise("2:136", "a locked node takes pods of its queue only"),
+];
+
 /// All promises.
 pub(super) fn all() -> impl Iterator<Item = Promise> {
-    [STATES, SHARING, TREE, SCALING].into_iter().flatten().copied()
+    [STATES, SHARING, RESERVATION, TREE, SCALING]
+        .into_iter()
+        .flatten()
+        .copied()
 }
