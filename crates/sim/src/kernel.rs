@@ -127,6 +127,7 @@ impl Kernel {
 
     /// From now on every decision of the scheduler is judged, on the view that it was made on.
     pub fn judge_by(&mut self, rules: Rules) {
+        self.lookout.know(&rules);
         self.rules = Some(rules);
         self.kill(Who::Scheduler);
     }

@@ -1,6 +1,6 @@
 //! The auditor's seat: sees every write, and the whole world after it.
 
-use basalt_audit::{Auditor, Finding, Objects, QueueWatch, Write};
+use basalt_audit::{Auditor, Finding, Objects, QueueWatch, Rules, Write};
 use serde_json::Value;
 
 use crate::api::{Api, Key, Kind, Report};
@@ -73,6 +73,12 @@ impl Lookout {
         }
     }
 
+    /// From now on it is known what the scheduler is configured to do.
+    pub(crate) fn know(&mut self, rules: &Rules) {
+        self.auditor = Auditor::under(rules);
+        self.auditor.observe(&self.objects);
+    }
+
     /// A user asks for this object to be deleted.
     pub(crate) fn asked_to_delete(&mut self, object: &Value) {
         self.queues.asked_to_delete(object);
@@ -93,6 +99,8 @@ impl Lookout {
             .any(|report| matches!(report.key.kind, Kind::Pod | Kind::PodGroup))
         {
             findings.extend(self.auditor.observe(&self.objects));
+        } else if news.iter().any(|report| report.key.kind == Kind::Queue) {
+            findings.extend(self.auditor.locks(&self.objects));
         }
         findings
     }
