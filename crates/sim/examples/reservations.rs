@@ -94,7 +94,7 @@ fn draw(without: &Curve, with: &Curve) -> String {
          <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n\
          <text x=\"{MARGIN}\" y=\"28\" font-size=\"15\">A gang of 64 nodes beside an endless stream of one-node jobs (80 nodes)</text>\n"
     );
-    let mut line = |from: (f64, f64), to: (f64, f64), look: &str, svg: &mut String| {
+    let line = |from: (f64, f64), to: (f64, f64), look: &str, svg: &mut String| {
         let _ = writeln!(
             svg,
             "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" {look}/>",

@@ -24,6 +24,11 @@ pub trait Actor {
     fn name(&self) -> &'static str;
     /// The kinds that it watches.
     fn watches(&self) -> &'static [Kind];
+    /// Whether its lists show what there is at that moment, and not only what there was some time ago. Who gives room away
+    /// must know what was given before it was started.
+    fn lists_the_newest(&self) -> bool {
+        false
+    }
     /// A watch tells of a change.
     fn take_in(&mut self, report: &Report, now: Timestamp);
     /// A watch has told everything that there was when it began.

@@ -44,7 +44,10 @@ fn eviction(eviction: &plan::Eviction) -> Eviction {
         plan::Purpose::Reservation { .. } => Purpose::Reservation,
         plan::Purpose::Shuffle => Purpose::Shuffle,
     };
-    let beneficiary = eviction.purpose.beneficiary();
+    let beneficiary = match &eviction.purpose {
+        plan::Purpose::Reservation { queue } => Some(queue),
+        purpose => purpose.beneficiary(),
+    };
     Eviction {
         pod: eviction.pod.to_string(),
         uid: eviction.uid.to_string(),

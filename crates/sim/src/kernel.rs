@@ -414,7 +414,7 @@ impl Kernel {
 
 fn born(who: Who, conf: &Conf, rules: Option<&Rules>) -> Box<dyn Actor> {
     match who {
-        Who::Controllers => Box::new(Controllers::new()),
+        Who::Controllers => Box::new(Controllers::new(conf)),
         Who::Scheduler => Box::new(Scheduler::new(conf).judged_by(rules.cloned())),
         Who::Node => Box::new(Kubelet::default()),
         Who::Collector => Box::new(Collector::default()),

@@ -38,7 +38,8 @@ pub(crate) struct Placed {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Evicted<'a> {
     pub pod: usize,
-    pub node: usize,
+    /// None: the node is lost, and the pod goes with the rest of its gang.
+    pub node: Option<usize>,
     pub entry: &'a Eviction,
     /// The group that gets the room.
     pub beneficiary: Option<usize>,
@@ -179,10 +180,11 @@ impl<'a> Books<'a> {
             };
             let record = &world.pods[pod];
             let node = record.node.as_ref().and_then(|node| world.node_ids.get(node));
-            let Some(&node) = node.filter(|_| record.is_placed()) else {
+            let node = node.copied();
+            if !record.is_placed() {
                 found("is evicted and is on no node, or on its way out already");
                 continue;
-            };
+            }
             if !entry.uid.is_empty() && entry.uid != record.uid {
                 found("is evicted by the uid of another pod");
             }

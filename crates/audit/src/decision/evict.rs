@@ -56,7 +56,7 @@ fn purpose(books: &Books<'_>, rules: &Rules, evicted: &Evicted<'_>, findings: &m
         return;
     };
     let victim = books.group[evicted.pod];
-    let near = |node: usize| node == evicted.node || purpose.by_gangs();
+    let near = |node: usize| Some(node) == evicted.node || purpose.by_gangs();
     if !books
         .placements_of(group)
         .any(|placed| !placed.now && near(placed.node))

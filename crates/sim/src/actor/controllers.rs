@@ -6,8 +6,9 @@ use std::sync::Arc;
 use basalt_controllers::agenda::Agenda;
 use basalt_controllers::cache::Origin;
 use basalt_controllers::key::ObjectKey;
-use basalt_controllers::world::{Work, World};
+use basalt_controllers::world::{Rules, Work, World};
 use basalt_controllers::{Change, Target};
+use basalt_engine::Conf;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -36,13 +37,17 @@ pub struct Controllers {
 }
 
 impl Controllers {
-    /// Controllers that know nothing yet.
-    pub fn new() -> Self {
+    /// Controllers beside a scheduler of that configuration, that know nothing yet.
+    pub fn new(conf: &Conf) -> Self {
         let schedulers = ["volcano", "basalt", "default-scheduler"];
         let mut agenda = Agenda::default();
         agenda.ask(Work::StandardQueues, Timestamp::UNIX_EPOCH);
+        let mut world = World::new(schedulers.into_iter().map(str::to_owned).collect::<BTreeSet<_>>());
+        let locks = conf.tiers.iter().flatten().any(|plugin| plugin.name == "node_reservation");
+        // Nothing is known yet, so there is nothing to look at.
+        world.set_reserving(locks.then(Rules::default));
         Self {
-            world: World::new(schedulers.into_iter().map(str::to_owned).collect::<BTreeSet<_>>()),
+            world,
             agenda,
             in_hand: Vec::new(),
             asking: 0,
@@ -129,12 +134,6 @@ impl Controllers {
             }
         }
         self.agenda.done(done.work, failed, now);
-    }
-}
-
-impl Default for Controllers {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -216,6 +216,10 @@ impl Actor for Scheduler {
         ]
     }
 
+    fn lists_the_newest(&self) -> bool {
+        true
+    }
+
     fn judgement(&mut self) -> (u64, Vec<Finding>) {
         let taken = self.judge.as_mut().map(|judge| {
             let judged = std::mem::take(&mut judge.judged);

@@ -101,7 +101,8 @@ impl Seat {
         let journal = api.journal(kind);
         let new = journal.len().saturating_sub(watch.seen);
         let least = usize::from(watch.listed);
-        let upto = if whim.is_none() {
+        let newest = !watch.listed && self.actor.lists_the_newest();
+        let upto = if whim.is_none() || newest {
             journal.len()
         } else {
             watch.seen + least + whim.below(new + 1 - least.min(new))

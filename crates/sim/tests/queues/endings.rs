@@ -31,7 +31,7 @@ impl Alone {
             kernel.settle().expect("rest");
         }
         let snapshot = kernel.api().snapshot();
-        let controllers = Controllers::new();
+        let controllers = Controllers::new(&Conf::embedded());
         let mut alone = Self {
             told: vec![0; controllers.watches().len()],
             api: Api::resumed(&snapshot),

@@ -84,7 +84,7 @@ fn check(title: &str, twist: Twist, own: Vec<Request>, story: &[Operation], expe
         }
         if planted {
             let rogue = Rogue {
-                inner: Controllers::new(),
+                inner: Controllers::new(&Conf::embedded()),
                 twist,
                 own: own.clone(),
                 mine: false,

@@ -50,7 +50,7 @@ fn is_needed(books: &Books<'_>, rules: &Rules, shares: &[Shares], bundle: &Bundl
         || bundle
             .pods
             .iter()
-            .any(|evicted| lacks_room(books, bundle, evicted.node))
+            .any(|evicted| evicted.node.is_some_and(|node| lacks_room(books, bundle, node)))
         || shares
             .iter()
             .filter(|rule| rules.has(rule.plugin, "enabledAllocatable"))
@@ -62,7 +62,7 @@ fn lacks_room(books: &Books<'_>, bundle: &Bundle<'_>, node: usize) -> bool {
     let world = books.world;
     let mut sum = books.stays[node].clone();
     // Nobody knows whether others who go were told so before or after.
-    let stays = |one: &&Evicted<'_>| one.node == node && !goes_besides(bundle, one);
+    let stays = |one: &&Evicted<'_>| one.node == Some(node) && !goes_besides(bundle, one);
     for evicted in books.evicted.iter().filter(stays) {
         sum.take(&world.pods[evicted.pod].shape.request);
     }
@@ -133,7 +133,7 @@ fn held(books: &Books<'_>, bundle: &Bundle<'_>, node: Option<usize>) -> Amounts 
     for evicted in bundle
         .pods
         .iter()
-        .filter(|one| node.is_none_or(|node| one.node == node))
+        .filter(|one| node.is_none_or(|node| one.node == Some(node)))
     {
         held.take(&books.world.pods[evicted.pod].shape.request);
     }

@@ -52,16 +52,17 @@ fn short(books: &Books<'_>, evicted: &Evicted<'_>) -> Option<Vec<Dim>> {
     let mut asked = Amounts::default();
     for placed in books
         .placements_of(group)
-        .filter(|placed| by_gangs || placed.node == evicted.node)
+        .filter(|placed| by_gangs || Some(placed.node) == evicted.node)
     {
         asked.take(&world.pods[placed.pod].shape.request);
     }
     let mut placed_here = Amounts::default();
-    for placed in books.placed.iter().filter(|placed| placed.node == evicted.node) {
+    for placed in books.placed.iter().filter(|placed| Some(placed.node) == evicted.node) {
         placed_here.take(&world.pods[placed.pod].shape.request);
     }
     let lacks = |dim: Dim| {
-        let idle = world.nodes[evicted.node].offers.get(dim) - books.taken[evicted.node].get(dim);
+        let idle = |node: usize| world.nodes[node].offers.get(dim) - books.taken[node].get(dim);
+        let idle = evicted.node.map_or(0, idle);
         by_gangs || placed_here.get(dim) > idle
     };
     // Places for pods are not shared out.
