@@ -65,12 +65,17 @@ pub struct Scheduler {
 struct Judge {
     rules: Rules,
     seen: BTreeMap<Key, Arc<Value>>,
+    /// Binds that the watch has not shown yet, and that are not known to have failed: pod, uid, node.
+    believed: BTreeMap<Key, (Arc<str>, Arc<str>)>,
     judged: u64,
     findings: Vec<Finding>,
 }
 
 impl Judge {
     fn see(&mut self, report: &Report) {
+        if report.gone || !text(&report.object, "/spec/nodeName").is_empty() {
+            self.believed.remove(&report.key);
+        }
         if report.gone {
             self.seen.remove(&report.key);
         } else {
@@ -78,15 +83,26 @@ impl Judge {
         }
     }
 
-    /// Only what a lock says is judged here: the scheduler counts on binds of its own that its watches have not shown yet.
+    fn believe(&mut self, transaction: &Transaction) {
+        for bind in &transaction.binds {
+            let (namespace, name) = split_key(&bind.pod);
+            let key = Key::new(Kind::Pod, namespace, name);
+            self.believed.insert(key, (bind.uid.clone(), bind.node.clone()));
+        }
+    }
+
+    /// Only what a lock says is judged here.
     fn judge(&mut self, plan: &Plan) {
-        let world = World::read(self.seen.values().map(|object| &**object));
+        let mut seen = self.seen.clone();
+        for (key, (uid, node)) in &self.believed {
+            if let Some(pod) = seen.get_mut(key).filter(|pod| text(pod, "/metadata/uid") == &**uid) {
+                Arc::make_mut(pod)["spec"]["nodeName"] = json!(node);
+            }
+        }
+        let world = World::read(seen.values().map(|object| &**object));
         let findings = judge(&world, &self.rules, &decision(plan));
-        self.findings.extend(
-            findings
-                .into_iter()
-                .filter(|finding| finding.invariant == "R1" || finding.invariant == "R2"),
-        );
+        let of_locks = |finding: &Finding| finding.invariant.starts_with('R');
+        self.findings.extend(findings.into_iter().filter(of_locks));
         self.judged = self.judged.saturating_add(1);
     }
 }
@@ -115,6 +131,7 @@ impl Scheduler {
         self.judge = rules.map(|rules| Judge {
             rules,
             seen: BTreeMap::new(),
+            believed: BTreeMap::new(),
             judged: 0,
             findings: Vec::new(),
         });
@@ -270,6 +287,11 @@ impl Actor for Scheduler {
             Some(Step::Bind(transaction)) if failed => {
                 for bind in &transaction.binds {
                     self.engine.bind_failed(&bind.pod, &bind.uid);
+                }
+            }
+            Some(Step::Bind(transaction)) => {
+                if let Some(judge) = &mut self.judge {
+                    judge.believe(&transaction);
                 }
             }
             Some(Step::Group(group, _)) if answer.is_err() => self.engine.phase_failed(&group),
