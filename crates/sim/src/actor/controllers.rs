@@ -43,7 +43,11 @@ impl Controllers {
         let mut agenda = Agenda::default();
         agenda.ask(Work::StandardQueues, Timestamp::UNIX_EPOCH);
         let mut world = World::new(schedulers.into_iter().map(str::to_owned).collect::<BTreeSet<_>>());
-        let locks = conf.tiers.iter().flatten().any(|plugin| plugin.name == "node_reservation");
+        let locks = conf
+            .tiers
+            .iter()
+            .flatten()
+            .any(|plugin| plugin.name == "node_reservation");
         // Nothing is known yet, so there is nothing to look at.
         world.set_reserving(locks.then(Rules::default));
         Self {

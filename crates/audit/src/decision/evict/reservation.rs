@@ -79,7 +79,9 @@ fn objection(books: &Books<'_>, evicted: &[&Evicted<'_>], bundle: &Bundle<'_>) -
     };
     let on_its_nodes = |queue: usize| {
         let locks = &world.queues[queue].locks;
-        bundle.iter().any(|one| one.node.is_some_and(|node| locks.contains(&world.nodes[node].name)))
+        bundle
+            .iter()
+            .any(|one| one.node.is_some_and(|node| locks.contains(&world.nodes[node].name)))
     };
     let clearing = |queue: &usize| world.queues[*queue].evicts && on_its_nodes(*queue);
     let owners: Vec<usize> = owners.into_iter().filter(clearing).collect();

@@ -108,7 +108,7 @@ fn guarantee(name: &str, spec: &str) -> String {
 fn a_reservation_is_turned_on(c: &Cluster) {
     c.vcctl("queue create team --guarantee cpu=6");
     let nodes = wait_locked(c, "team", 2);
-    says(&wait_condition(c, "team", "True", "Met"), &["cpu", "6"]);
+    says(&wait_condition(c, "team", "True", "Met"), &["ready on 2 nodes"]);
     c.wait("queue/team", ".status.reservation.resource.cpu", "8");
     says(
         &c.vcctl("queue view team"),
@@ -127,9 +127,17 @@ fn a_reservation_is_turned_on(c: &Cluster) {
 /// Forty pods want what is not locked: 32 find it, and nobody is held up for the sake of the rest.
 fn a_locked_node_is_for_its_queue(c: &Cluster) {
     let nodes = locked(c, "team");
+    let there = format!(
+        "nodeSelector: {{kubernetes.io/hostname: {}}}",
+        nodes.first().expect("a node")
+    );
+    c.apply(&job_with("stray", "default", 1, 1, &there));
+    says(&c.wait_reason("stray", "NodeLocked"), &["team"]);
+    says(&c.vcctl("job explain -N stray"), &["1 locked for queue \"team\""]);
+    c.kubectl("delete vcjob stray --wait");
     c.apply(&job("flood", "default", 40, 1));
     c.wait_running("flood", 32);
-    says(&c.wait_reason("flood", ""), &["team"]);
+    says(&c.wait_reason("flood", "ReservedForOthers"), &["32"]);
     assert!(is_disjoint(&nodes_of(c, "flood"), &nodes));
     c.apply(&job("mine", "team", 8, 8));
     c.wait_running("mine", 8);
@@ -248,7 +256,7 @@ fn the_tree_has_its_locks(c: &Cluster) {
     let dept = wait_locked(c, "dept", 3);
     let lab = wait_locked(c, "lab", 1);
     assert!(lab.is_subset(&dept));
-    c.apply(&(job("flood", "default", 40, 1) + &job("shop", "shop", 20, 1)));
+    c.apply(&(job("flood", "default", 40, 1) + &job("shop", "shop", 8, 1)));
     c.wait_running("flood", 28);
     assert!(is_disjoint(&nodes_of(c, "flood"), &dept));
     c.wait_running("shop", 8);
