@@ -86,6 +86,23 @@ const RUNS: &[Run] = &[
         ],
     },
     Run {
+        name: "locked nodes: 20,000 random histories of 40 operations, every decision of the scheduler judged",
+        environment: &[],
+        cargo: &[
+            "run",
+            "--release",
+            "-p",
+            "basalt-sim",
+            "--example",
+            "reservations",
+            "--",
+            "--histories",
+            "20000",
+            "--seed",
+            "1000000",
+        ],
+    },
+    Run {
         name: "property tests, 20,000 cases each",
         environment: &[("PROPTEST_CASES", "20000")],
         cargo: &[
