@@ -6,6 +6,7 @@ mod gang;
 mod helpers;
 mod job_cli;
 mod kubectl;
+mod locks;
 mod plan;
 mod queues;
 mod reclaim;
