@@ -28,6 +28,8 @@ pub struct Workload {
     pub queues: usize,
     /// Levels of queues below `root`.
     pub depth: usize,
+    /// How many of 100 nodes are locked for leaf queues, in turn; these are guaranteed all of them.
+    pub locked: usize,
 }
 
 impl Default for Workload {
@@ -39,6 +41,7 @@ impl Default for Workload {
             classes: 1,
             queues: 1,
             depth: 1,
+            locked: 0,
         }
     }
 }
@@ -85,10 +88,25 @@ impl Workload {
                 let ancestor = |leaf: usize| (level..levels).rev().fold(leaf, |at, l| at * width(l) / width(l + 1));
                 let below = (0..leaves).filter(|&leaf| ancestor(leaf) == index);
                 let nodes = below.map(part).sum();
-                events.push(queue(name(level, index), name(level - 1, above), nodes));
+                let locks = if level == levels { self.locks(index) } else { Vec::new() };
+                events.push(Event::Queue(QueueFacts {
+                    target: offer(whole(locks.len())),
+                    evicts: true,
+                    locks,
+                    ..queue_facts(name(level, index), name(level - 1, above), nodes)
+                }));
             }
         }
         events
+    }
+
+    /// The nodes that are locked for a leaf.
+    fn locks(&self, leaf: usize) -> Vec<Arc<str>> {
+        let all = 0..(self.nodes * self.locked / 100).min(self.nodes);
+        let own = all.filter(|index| index % self.queues.max(1) == leaf);
+        let mut names: Vec<Arc<str>> = own.map(|index| format!("node-{index}").into()).collect();
+        names.sort_unstable();
+        names
     }
 
     fn group(&self, name: &str, job: usize) -> PodGroupFacts {
@@ -127,14 +145,23 @@ impl Workload {
 
 /// A queue that deserves so many nodes; 0: it does not say.
 fn queue(name: String, parent: String, nodes: i64) -> Event {
-    let deserved = [("cpu", whole(CORES) * 1000), ("memory", 64 * GIB)];
-    let deserved = deserved.into_iter().filter(|_| nodes > 0);
-    Event::Queue(QueueFacts {
+    Event::Queue(queue_facts(name, parent, nodes))
+}
+
+fn queue_facts(name: String, parent: String, nodes: i64) -> QueueFacts {
+    QueueFacts {
         name: name.into(),
         parent: parent.into(),
-        deserved: deserved.map(|(name, one)| (Arc::from(name), one * nodes)).collect(),
+        deserved: offer(nodes),
         ..Default::default()
-    })
+    }
+}
+
+/// What so many nodes offer; 0: nothing.
+fn offer(nodes: i64) -> Resources {
+    let one = [("cpu", whole(CORES) * 1000), ("memory", 64 * GIB)];
+    let one = one.into_iter().filter(|_| nodes > 0);
+    one.map(|(name, one)| (Arc::from(name), one * nodes)).collect()
 }
 
 fn node(index: usize) -> NodeFacts {

@@ -3,6 +3,7 @@
 mod audit;
 mod curve;
 mod incremental;
+mod locks;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -29,6 +30,7 @@ Examples:
   basalt bench engine --nodes 10000 --jobs 1000 --pods-per-job 100 --classes 50 --queues 20 --depth 3 -o json
   basalt bench engine --nodes 1000 --jobs 100 --pods-per-job 100 --waiting 100000
   basalt bench engine --nodes 1000 --reclaim
+  basalt bench engine --nodes 10000 --jobs 1000 --pods-per-job 100 --classes 50 --queues 20 --locks 30
   basalt bench engine --nodes 65536 --curve docs/engine-curve.svg")]
 pub struct EngineOptions {
     /// Nodes
@@ -67,6 +69,9 @@ pub struct EngineOptions {
     /// Instead: 1,000 to 1,000,000 pods on the same nodes, drawn into this file
     #[arg(long, value_name = "SVG", conflicts_with_all = ["reclaim", "waiting"])]
     curve: Option<PathBuf>,
+    /// Also with so many of 100 nodes locked for the leaf queues, in turn; both and the difference are printed
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100), conflicts_with_all = ["reclaim", "curve"])]
+    locks: Option<u8>,
     /// Output: table or json
     #[arg(short, long, default_value = "table", value_parser = ["table", "json"])]
     output: String,
@@ -97,7 +102,7 @@ struct Figures {
 }
 
 /// Volcano's default configuration, as its chart installs it.
-fn conf(depth: u8, reclaim: Option<&str>) -> String {
+fn conf(depth: u8, reclaim: Option<&str>, locks: bool) -> String {
     let actions = match reclaim {
         None => "enqueue, allocate, backfill",
         Some("pods") => "enqueue, allocate, reclaim, backfill",
@@ -108,11 +113,12 @@ fn conf(depth: u8, reclaim: Option<&str>) -> String {
     } else {
         "{name: proportion}"
     };
+    let locks = if locks { ", {name: node_reservation}" } else { "" };
     format!(
         "actions: {actions:?}\n\
          tiers:\n\
          - plugins: [{{name: priority}}, {{name: gang, enablePreemptable: false}}, {{name: conformance}}]\n\
-         - plugins: [{{name: overcommit}}, {{name: drf, enablePreemptable: false}}, {{name: predicates}}, {shares}, {{name: nodeorder}}, {{name: binpack}}]\n"
+         - plugins: [{{name: overcommit}}, {{name: drf, enablePreemptable: false}}, {{name: predicates}}, {shares}, {{name: nodeorder}}, {{name: binpack}}{locks}]\n"
     )
 }
 
@@ -120,6 +126,9 @@ fn conf(depth: u8, reclaim: Option<&str>) -> String {
 pub(super) fn run(options: EngineOptions) -> anyhow::Result<()> {
     if let Some(path) = &options.curve {
         return curve::run(&options, path);
+    }
+    if let Some(percent) = options.locks {
+        return locks::run(&options, percent);
     }
     let figures = measure(&options)?;
     let mut out = std::io::stdout().lock();
@@ -144,7 +153,7 @@ pub(super) fn run(options: EngineOptions) -> anyhow::Result<()> {
 }
 
 fn measure(options: &EngineOptions) -> anyhow::Result<Figures> {
-    let text = conf(options.depth, options.reclaim.as_deref());
+    let text = conf(options.depth, options.reclaim.as_deref(), false);
     let (conf, rules) = (Conf::parse(&text)?, basalt_sim::rules(&text)?);
     for warning in &conf.warnings {
         eprintln!("note: {warning}");
@@ -157,14 +166,7 @@ fn measure(options: &EngineOptions) -> anyhow::Result<Figures> {
         };
         return measure_reclaim(options, &conf, &rules, reclaim);
     }
-    let workload = Workload {
-        nodes: options.nodes,
-        jobs: options.jobs,
-        pods_per_job: options.pods_per_job,
-        classes: options.classes,
-        queues: options.queues,
-        depth: usize::from(options.depth),
-    };
+    let workload = workload(options);
     let mut times = Vec::new();
     let (mut engine, mut plan) = decide(&conf, workload.events(), &mut times);
     let hash = plan_hash(&plan)?;
@@ -190,6 +192,18 @@ fn measure(options: &EngineOptions) -> anyhow::Result<Figures> {
         audit_findings: audit::findings(workload.events(), &BTreeSet::new(), &plan, &rules),
         plan_hash: hash,
     })
+}
+
+fn workload(options: &EngineOptions) -> Workload {
+    Workload {
+        nodes: options.nodes,
+        jobs: options.jobs,
+        pods_per_job: options.pods_per_job,
+        classes: options.classes,
+        queues: options.queues,
+        depth: usize::from(options.depth),
+        locked: 0,
+    }
 }
 
 /// The clock runs over the cycle that decides who has to go; `cycle_…` is the one after, when they are gone.

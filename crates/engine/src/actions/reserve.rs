@@ -88,7 +88,9 @@ impl Grounds {
                     continue;
                 };
                 for queue in state.model.chain(holder) {
-                    if let Some(ground) = self.by_queue.get_mut(queue) {
+                    if let Some(ground) = self.by_queue.get_mut(queue)
+                        && ground.by_node.contains_key(&node)
+                    {
                         ground.put(node, usable(state, *queue, node));
                     }
                 }
@@ -100,7 +102,10 @@ impl Grounds {
                     let Some(ground) = self.by_queue.get_mut(queue) else {
                         continue;
                     };
-                    for &node in &state.nodes_in_order()[estate.from..estate.to] {
+                    let locks = &state.model.queues[*queue].locks;
+                    let is_listed = |node: &&NodeId| locks.binary_search(state.model.nodes.name(**node)).is_ok();
+                    let nodes = &state.nodes_in_order()[estate.from..estate.to];
+                    for &node in nodes.iter().filter(is_listed) {
                         ground.put(node, usable(state, *queue, node));
                     }
                 }
@@ -249,7 +254,7 @@ impl Cycle<'_> {
             let leads = taken.iter().any(|other| other.whole && other.job == job);
             let needed = lacks.iter().any(|&(dim, lack)| {
                 let freed: i64 = taken[at].tasks.iter().map(|&task| frees(task, dim)).sum();
-                lack + freed > 0
+                freed > 0 && lack + freed > 0
             });
             if !needed && (whole || !leads) {
                 for (dim, lack) in &mut lacks {

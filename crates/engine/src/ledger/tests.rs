@@ -40,6 +40,7 @@ fn workload() -> Workload {
         classes: 2,
         queues: 3,
         depth: 3,
+        locked: 0,
     }
 }
 

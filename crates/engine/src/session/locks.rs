@@ -61,14 +61,14 @@ impl State {
         })
     }
 
-    /// Notes which nodes are locked for a queue; true when that changed. Both lists are sorted.
-    pub(super) fn set_locks(&mut self, queue: QueueId, locks: &[Arc<str>]) -> bool {
-        let before = std::mem::replace(&mut self.model.queues[queue].locks, locks.to_vec());
-        if *before == *locks {
+    /// Notes which nodes are locked for a queue; true when that changed. The list is sorted.
+    pub(super) fn set_locks(&mut self, queue: QueueId, locks: Vec<Arc<str>>) -> bool {
+        if self.model.queues[queue].locks == locks {
             return false;
         }
+        let before = std::mem::replace(&mut self.model.queues[queue].locks, locks.clone());
         let is_in = |list: &[Arc<str>], name: &Arc<str>| list.binary_search(name).is_ok();
-        for name in before.iter().filter(|name| !is_in(locks, name)) {
+        for name in before.iter().filter(|name| !is_in(&locks, name)) {
             if let Some(list) = self.locks.lists.get_mut(name) {
                 list.retain(|holder| *holder != queue);
                 if list.is_empty() {

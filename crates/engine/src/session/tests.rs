@@ -107,6 +107,7 @@ fn state() -> State {
         classes: 3,
         queues: 2,
         depth: 3,
+        locked: 40,
     };
     for (at, mut event) in workload.events().enumerate() {
         if let Event::Pod(pod) = &mut event {

@@ -26,6 +26,7 @@ pub(super) fn findings(
             Event::Queue(queue) => json!({
                 "kind": "Queue", "metadata": {"name": queue.name, "uid": queue.name},
                 "spec": {"parent": queue.parent, "weight": queue.weight, "deserved": list(&queue.deserved)},
+                "status": {"reservation": {"nodes": queue.locks, "target": list(&queue.target)}},
             }),
             Event::PodGroup(group) => group_object(&group),
             Event::Pod(pod) if !gone.contains(&pod.key) => pod_object(&pod),

@@ -78,7 +78,10 @@ impl State {
             self.order_stale = true;
             changed = true;
         }
-        changed |= self.set_locks(id, &facts.locks);
+        let mut locks = facts.locks.clone();
+        locks.sort_unstable();
+        locks.dedup();
+        changed |= self.set_locks(id, locks);
         if changed {
             self.ease();
         }
@@ -91,7 +94,7 @@ impl State {
         }
         self.set_parent(id, ROOT);
         self.order_stale |= self.model.queues[id].node_groups.is_some();
-        self.set_locks(id, &[]);
+        self.set_locks(id, Vec::new());
         let queue = &mut self.model.queues[id];
         let (parent, chain, mentions) = (queue.parent, std::mem::take(&mut queue.chain), queue.mentions);
         *queue = crate::model::Queue {
