@@ -85,6 +85,10 @@ pub enum Mutant {
     EvictForBestEffort,
     /// Only a part of a gang goes from a locked node where all of it should.
     TakePartOfIntruder,
+    /// A queue's own pods go from its locked nodes.
+    EvictForOwn,
+    /// Pods go from locked nodes though the target is met without that.
+    EvictBeyondTarget,
 }
 
 #[cfg(feature = "mutants")]

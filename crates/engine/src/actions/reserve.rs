@@ -46,7 +46,7 @@ fn is_clearing(state: &State, queue: QueueId) -> bool {
 /// Whether a pod is of a queue, or of one below it.
 fn is_own(state: &State, queue: QueueId, task: TaskId) -> bool {
     let job = state.model.tasks[task].job;
-    job.is_some() && state.model.chain(state.model.jobs[job].queue).contains(&queue)
+    job.is_some() && !mutant!(EvictForOwn) && state.model.chain(state.model.jobs[job].queue).contains(&queue)
 }
 
 /// What is free on a node or used by a queue, once whoever leaves is gone.
@@ -238,7 +238,7 @@ impl Cycle<'_> {
             for tasks in units {
                 let allowed = within_budgets(self.state, &[&gone[..], &tasks].concat()).len();
                 let is_met = lacks.iter().all(|&(_, lack)| lack <= 0);
-                if is_met || tasks.is_empty() || allowed < gone.len() + tasks.len() {
+                if (is_met && !mutant!(EvictBeyondTarget)) || tasks.is_empty() || allowed < gone.len() + tasks.len() {
                     continue;
                 }
                 for (dim, lack) in &mut lacks {
@@ -256,7 +256,7 @@ impl Cycle<'_> {
                 let freed: i64 = taken[at].tasks.iter().map(|&task| frees(task, dim)).sum();
                 freed > 0 && lack + freed > 0
             });
-            if !needed && (whole || !leads) {
+            if !needed && (whole || !leads) && !mutant!(EvictBeyondTarget) {
                 for (dim, lack) in &mut lacks {
                     *lack += taken[at].tasks.iter().map(|&task| frees(task, *dim)).sum::<i64>();
                 }

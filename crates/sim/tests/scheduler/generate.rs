@@ -14,6 +14,16 @@ pub(crate) struct Plot {
     pub(crate) queues: Vec<Queue>,
     pub(crate) groups: Vec<Group>,
     pub(crate) budget: Option<u32>,
+    pub(crate) locks: Locks,
+}
+
+/// Which nodes are locked for whom.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Locks {
+    /// By node: its queue, if any. The queues above hold it too.
+    pub(crate) holders: Vec<Option<usize>>,
+    /// By queue: its target in cores, and whether it is guaranteed that.
+    pub(crate) targets: Vec<(u32, bool)>,
 }
 
 #[derive(Clone, Debug)]
@@ -91,6 +101,7 @@ const OTHERS: &[&str] = &[
     "{name: binpack}",
     "{name: pdb}",
     "{name: sla}",
+    "{name: node_reservation}",
 ];
 
 pub(crate) fn conf() -> impl Strategy<Value = String> {
@@ -194,13 +205,37 @@ pub(crate) fn plot_with(conf: impl Strategy<Value = String>) -> impl Strategy<Va
         prop::collection::vec(queue(), 1..5),
         prop::collection::vec(group(), 1..6),
         prop::option::weighted(0.3, 0..3_u32),
+        locks(0.3),
     )
-        .prop_map(|(conf, nodes, queues, groups, budget)| Plot {
+        .prop_map(|(conf, nodes, queues, groups, budget, locks)| Plot {
             conf,
             nodes,
             queues,
             groups,
             budget,
+            locks,
+        })
+}
+
+/// Locks on this part of the nodes.
+fn locks(part: f64) -> impl Strategy<Value = Locks> {
+    let holders = prop::collection::vec(prop::option::weighted(part, 0..4_usize), 4);
+    let targets = prop::collection::vec((0..9_u32, any::<bool>()), 5);
+    (holders, targets).prop_map(|(holders, targets)| Locks { holders, targets })
+}
+
+/// As [`crowded`], on nodes of which most are locked.
+pub(crate) fn locked(conf: &str) -> impl Strategy<Value = Plot> + use<> {
+    (
+        crowded(conf),
+        locks(0.7),
+        prop::collection::vec(prop::option::of(0..3_usize), 4),
+    )
+        .prop_map(|(mut plot, locks, parents)| {
+            for (queue, parent) in plot.queues.iter_mut().zip(parents) {
+                queue.parent = parent;
+            }
+            Plot { locks, ..plot }
         })
 }
 
@@ -262,6 +297,7 @@ pub(crate) fn crowded_with(conf: &str, oddities: &'static [&'static str]) -> imp
             queues,
             groups,
             budget,
+            locks: Locks::default(),
         })
 }
 
@@ -397,6 +433,26 @@ impl Group {
 }
 
 impl Plot {
+    fn queue(&self, at: usize) -> Value {
+        let mut object = self.queues[at].object(at);
+        let parent = |&queue: &usize| self.queues[queue].parent.filter(|&parent| parent < queue);
+        let is_held = |node: &usize| {
+            let holder = self.locks.holders.get(*node).copied().flatten();
+            let holder = holder.map(|holder| holder % self.queues.len());
+            std::iter::successors(holder, parent).any(|queue| queue == at)
+        };
+        let nodes: Vec<String> = (0..self.nodes.len())
+            .filter(is_held)
+            .map(|node| format!("n{node}"))
+            .collect();
+        if let (false, Some((target, guaranteed))) = (nodes.is_empty(), self.locks.targets.get(at)) {
+            let policy = if *guaranteed { "Guaranteed" } else { "Best-Effort" };
+            object["spec"]["guarantee"]["policy"] = json!(policy);
+            object["status"] = json!({"reservation": {"nodes": nodes, "target": {"cpu": target.to_string()}}});
+        }
+        object
+    }
+
     /// The objects; pods that run are placed where there is room.
     pub(crate) fn objects(&self) -> Vec<Value> {
         let mut objects = Vec::new();
@@ -415,7 +471,7 @@ impl Plot {
         }
         objects.extend(self.nodes.iter().enumerate().map(|(at, node)| node.object(at)));
         // Where the configuration knows no tree, parents must not matter.
-        objects.extend(self.queues.iter().enumerate().map(|(at, queue)| queue.object(at)));
+        objects.extend((0..self.queues.len()).map(|at| self.queue(at)));
         let mut free = self.nodes.clone();
         for (at, group) in self.groups.iter().enumerate() {
             objects.extend(group.objects(at, self.queues.len(), &mut free));

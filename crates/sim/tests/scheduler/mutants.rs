@@ -8,7 +8,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::json;
 
-use crate::generate::{Group, Node, Plot, Queue, crowded, crowded_with, plot_with};
+use crate::generate::{Group, Locks, Node, Plot, Queue, crowded, crowded_with, locked, plot_with};
 use crate::properties::cluster;
 
 /// How many clusters are tried before a bug counts as not found.
@@ -133,6 +133,31 @@ tiers:
 }
 
 #[test]
+fn bugs_in_reserving_are_found() {
+    let conf = "
+actions: \"enqueue, allocate, reclaim, backfill\"
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: predicates}, {name: capacity, enableHierarchy: true}, {name: node_reservation}]
+";
+    check(
+        locked(conf),
+        &[
+            (Mutant::IgnoreLocks, "R1"),
+            (Mutant::ObeyTopHolder, "R1"),
+            (Mutant::IgnoreGuarantees, "I4"),
+            (Mutant::EvictForBestEffort, "R2"),
+            (Mutant::EvictForOwn, "R2"),
+            (Mutant::EvictBeyondTarget, "R2"),
+            (Mutant::TakeCritical, "R2"),
+            (Mutant::TakePartOfIntruder, "I5"),
+            (Mutant::TakeProtected, "I5"),
+            (Mutant::IgnoreBudgets, "I5"),
+        ],
+    );
+}
+
+#[test]
 fn bugs_in_preempting_are_found() {
     let conf = "
 actions: \"enqueue, allocate, preempt\"
@@ -217,6 +242,7 @@ fn by_hand(conf: &str, cpu: u32, deserved: &[u32], groups: Vec<Group>) -> Plot {
         queues: deserved.iter().map(queue).collect(),
         groups,
         budget: None,
+        locks: Locks::default(),
     }
 }
 
