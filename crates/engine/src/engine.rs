@@ -111,8 +111,10 @@ pub struct Engine {
 const RETRY_MS: i64 = 100;
 /// … and how often that doubles at most (to 25 s).
 const RETRY_DOUBLINGS: u32 = 8;
-/// How long a pod whose eviction was refused is left in peace.
+/// How long a pod whose eviction was refused is left in peace, at first …
 const SPARE_MS: i64 = 10_000;
+/// … and how often that doubles at most (to 320 s): a budget may never let it go.
+const SPARE_DOUBLINGS: u8 = 5;
 
 impl Engine {
     /// An engine that knows nothing of the cluster yet.
@@ -204,6 +206,7 @@ impl Engine {
             self.state.release_holds(node);
             let record = &mut self.state.model.tasks[task];
             if !std::mem::replace(&mut record.spared, true) {
+                record.refusals = record.refusals.saturating_add(1);
                 let (since_ms, uid) = (self.now_ms, record.uid.clone());
                 self.state.spared.push(Promise { since_ms, task, uid });
             }
@@ -244,10 +247,7 @@ impl Engine {
             .retries
             .iter()
             .map(|&job| self.state.model.jobs[job].retry_at_ms);
-        let spared = state
-            .spared
-            .iter()
-            .map(|promise| promise.since_ms.saturating_add(SPARE_MS));
+        let spared = state.spared.iter().map(|promise| spared_until(state, promise));
         let due = self.due_ms.into_iter().chain(self.recount_due_ms);
         held.chain(retries).chain(spared).chain(due).min()
     }
@@ -382,8 +382,7 @@ impl Engine {
             }
         }
         let spared = std::mem::take(&mut self.state.spared).into_iter();
-        let (over, rest): (Vec<_>, Vec<_>) =
-            spared.partition(|promise| promise.since_ms.saturating_add(SPARE_MS) <= now_ms);
+        let (over, rest): (Vec<_>, Vec<_>) = spared.partition(|promise| spared_until(&self.state, promise) <= now_ms);
         self.state.spared = rest;
         for promise in over {
             let record = &mut self.state.model.tasks[promise.task];
@@ -410,6 +409,14 @@ impl Engine {
         *list(&mut self.state) = young;
         overdue
     }
+}
+
+/// Until when a pod is left in peace.
+fn spared_until(state: &State, promise: &Promise) -> i64 {
+    let refusals = state.model.tasks[promise.task].refusals.saturating_sub(1);
+    promise
+        .since_ms
+        .saturating_add(SPARE_MS << refusals.min(SPARE_DOUBLINGS))
 }
 
 /// What queues have that they only wait for.

@@ -114,6 +114,8 @@ pub struct Task {
     pub evicting: bool,
     /// The API refused to have it evicted: for a while nobody asks again.
     pub spared: bool,
+    /// How often it did.
+    pub refusals: u8,
     /// Its status by what the API shows alone.
     pub shown_as: Status,
     /// When it began to run.
@@ -144,6 +146,7 @@ impl Default for Task {
             fixed: false,
             evicting: false,
             spared: false,
+            refusals: 0,
             shown_as: Status::Out,
             started_ms: 0,
             nominated: None,

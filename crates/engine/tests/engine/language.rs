@@ -172,6 +172,15 @@ impl World {
                 self.decided.retain(|bind| *bind.pod != *key);
                 self.engine.bind_failed(&key, &format!("uid-{}", words.name));
             }
+            "refused" => {
+                let evictions = self
+                    .plan
+                    .evictions()
+                    .map(|eviction| (eviction.pod.clone(), eviction.uid.clone()));
+                for (pod, uid) in evictions.collect::<Vec<_>>() {
+                    self.engine.evict_failed(&pod, &uid);
+                }
+            }
             "gone" => self.gone(&words),
             "again" => {}
             "wait" => self.now_ms += words.name.parse::<i64>().expect("milliseconds"),

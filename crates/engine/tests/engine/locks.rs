@@ -188,3 +188,51 @@ fn guaranteed_evicts_who_loses_least_until_the_target_is_met() {
             > wait dear 0: the gang is not complete yet: needs 1 pods, has 0.",
     );
 }
+
+/// Who is refused is asked again after a while, longer with every time.
+#[test]
+fn a_refused_eviction_is_not_asked_for_again_and_again() {
+    check_cleared(
+        "evicts",
+        "gang old queue=b min=0 pods=1 cpu=4 on=n1 running phase=Running",
+        "> old -n1[old-w-0] Pending
+            refused
+            > old Running 1+0+0
+            wait 9000
+            > nothing
+            wait 1000
+            > old -n1[old-w-0] Pending 0+0+0
+            refused
+            > old Running 1+0+0
+            wait 19000
+            > nothing
+            wait 1000
+            > old -n1[old-w-0] Pending 0+0+0",
+    );
+}
+
+/// A lock that comes where somebody waits for others to leave ends that.
+#[test]
+fn room_is_not_kept_on_a_node_that_is_locked_for_others() {
+    check_conf(
+        RECLAIM,
+        "
+        queue rich deserved-cpu=1
+        queue poor deserved-cpu=1
+        node n1 cpu=2
+        node n2 cpu=1
+        pod x cpu=1 on=n2 running scheduler=foreign
+        gang old queue=rich min=1 pods=2 cpu=1 on=n1 running phase=Running
+        gang new queue=poor min=1 pods=1 cpu=1 phase=Inqueue
+        > new ~n1[new-w-0] -n1[old-w-1]
+        > old 1+0+0
+        > wait new 1: waiting for evicted pods to end: needs 1 pods, has 0.
+        queue rich deserved-cpu=1 locks=n1
+        gone pod/old-w-1
+        > wait new 1: queue \"rich\": nodes are locked for another queue; 0/2 nodes: 1 locked for queue \"rich\", 1 not enough cpu.
+        gone pod/x
+        node n3 cpu=1
+        > new n2[new-w-0]
+        ",
+    );
+}

@@ -39,7 +39,7 @@ fn bind_stands(engine: &Engine, bind: &Bind) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use basalt_engine::facts::{Constraints, Event, NodeFacts, PodFacts, Taint, TaintEffect, Toleration};
+    use basalt_engine::facts::{Constraints, Event, NodeFacts, PodFacts, QueueFacts, Taint, TaintEffect, Toleration};
 
     use super::super::scene;
     use super::*;
@@ -136,6 +136,21 @@ mod tests {
             };
             check(Event::Node(changed), expected);
         }
+    }
+
+    #[test]
+    fn a_node_that_was_locked_meanwhile_is_not_used() {
+        let locked = |queue: &str, nodes: &[&str]| {
+            Event::Queue(QueueFacts {
+                name: queue.into(),
+                locks: nodes.iter().map(|&name| name.into()).collect(),
+                ..QueueFacts::default()
+            })
+        };
+        check(locked("other", &["n"]), false);
+        check(locked("other", &["m"]), true);
+        check(locked("default", &["n"]), true);
+        check(locked("root", &["n"]), true);
     }
 
     #[test]

@@ -5,7 +5,8 @@ use basalt_engine::{Conf, Engine, Options};
 
 /// Places pods, and nothing else.
 pub(super) fn conf() -> Conf {
-    Conf::parse("actions: allocate\ntiers: [{plugins: [{name: gang}, {name: predicates}]}]").expect("a configuration")
+    Conf::parse("actions: allocate\ntiers: [{plugins: [{name: gang}, {name: predicates}, {name: node_reservation}]}]")
+        .expect("a configuration")
 }
 
 /// The node, with so many thousandths of a core.

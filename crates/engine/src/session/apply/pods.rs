@@ -80,6 +80,7 @@ impl State {
         let tag = self.acquire_tag(&facts.key, &facts.labels);
         let known = &self.model.tasks[id];
         let (evicting, spared) = (known.evicting && !facts.terminating && !ended, known.spared);
+        let refusals = known.refusals;
         // What we nominated holds until the API shows it; after that the API's word counts.
         let ours = || {
             known
@@ -110,6 +111,7 @@ impl State {
             fixed: facts.fixed,
             evicting,
             spared,
+            refusals,
             shown_as: Status::Out,
             started_ms: facts.started_ms,
             nominated: nominated.filter(|_| facts.node.is_none()),
