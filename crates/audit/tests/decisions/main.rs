@@ -1,5 +1,6 @@
 //! A good decision is good; each planted bug in one is found, and nothing else.
 
+mod locks;
 mod plants;
 
 use std::collections::BTreeMap;

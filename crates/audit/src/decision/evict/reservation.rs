@@ -62,9 +62,9 @@ fn bundles<'a>(books: &Books<'_>, evicted: &[&'a Evicted<'a>]) -> Vec<Bundle<'a>
     bundles
 }
 
-/// No pod of a group is left.
+/// No pod of a gang is left.
 fn goes_whole(books: &Books<'_>, group: usize) -> bool {
-    books.ready[group].all - books.ended[group] == books.lost[group].all
+    books.world.groups[group].min > 1 && books.ready[group].all - books.ended[group] == books.lost[group].all
 }
 
 /// Why a bundle should not go; none: it should.
