@@ -103,6 +103,11 @@ const RUNS: &[Run] = &[
         ],
     },
     Run {
+        name: "reservations: 40 large clusters, the chosen nodes beside the best of a 20 s search each",
+        environment: &[],
+        cargo: &["run", "--release", "-p", "basalt-sim", "--example", "nodes"],
+    },
+    Run {
         name: "property tests, 20,000 cases each",
         environment: &[("PROPTEST_CASES", "20000")],
         cargo: &[

@@ -7,6 +7,7 @@ pub mod actor;
 pub mod api;
 pub mod jobs;
 pub mod kernel;
+pub mod nodes;
 pub mod queues;
 pub mod reservation;
 pub mod whim;
