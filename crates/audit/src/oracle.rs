@@ -149,12 +149,12 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The score by the formula, also where a set does not suffice.
+    /// The score by the formula; a set that does not suffice has no excess, and is judged by what it lacks besides.
     fn score(&self, sums: &Sums) -> f64 {
         let excess = match &self.case.aim {
             Aim::Amount(target) => {
                 let parts = sums.worth.iter().zip(target).zip(&self.total);
-                EXCESS * (1.0 - mean(parts.map(|((sum, target), total)| ratio(sum - target, total - target))))
+                EXCESS * (1.0 - mean(parts.map(|((sum, target), total)| ratio((sum - target).max(0), total - target))))
             }
             Aim::Count(_) => 0.0,
         };

@@ -193,21 +193,21 @@ fn nothing_is_locked_for_nobody() {
 #[test]
 fn what_is_said_is_so() {
     check(&["R5"], |objects| {
-        reservation(objects, "team")["resource"]["cpu"] = json!("6500m")
+        reservation(objects, "team")["resource"]["cpu"] = json!("6500m");
     });
     check(&["R5"], |objects| {
         drop(
             reservation(objects, "team")["resource"]
                 .as_object_mut()
                 .map(|list| list.remove("memory")),
-        )
+        );
     });
     check(&["R5"], |objects| reservation(objects, "kid")["used"]["cpu"] = json!(0));
     check(&["R5"], |objects| {
-        reservation(objects, "team")["target"] = json!({"cpu": 5})
+        reservation(objects, "team")["target"] = json!({"cpu": 5});
     });
     check(&["R5"], |objects| {
-        reservation(objects, "half")["target"] = json!({"cpu": 4, "memory": "8Gi"})
+        reservation(objects, "half")["target"] = json!({"cpu": 4, "memory": "8Gi"});
     });
     check(&["R5"], |objects| reservation(objects, "team")["waitingFor"] = json!(1));
     check(&["R5"], |objects| unmet(objects, "team", "Evicting", 1));

@@ -35,6 +35,28 @@ fn small_cases_are_solved_exactly() {
     assert!(solved > 1_200 && counted > 300 && fixed > 200);
 }
 
+/// The comparison would notice: who takes nodes as they come until it is enough is rarely right, and who leaves one out of the best
+/// set has too little.
+#[test]
+fn worse_choices_are_found_out() {
+    let (mut worse, mut short) = (0, 0);
+    for case in (0..200).map(small).filter(|case| case.fixed.is_empty()) {
+        let Some(best) = case.best() else { continue };
+        let first = (1..=case.places.len()).map(|count| (0..count).collect::<Vec<_>>());
+        let greedy = first.filter_map(|nodes| case.score(&nodes)).next();
+        worse += u32::from(greedy.is_some_and(|score| score < best.score - 1e-9));
+        let exact = matches!(&case.aim, Aim::Amount(_)) && best.nodes.len() > 1;
+        short += u32::from(
+            exact
+                && best
+                    .nodes
+                    .split_last()
+                    .is_some_and(|(_, rest)| case.score(rest).is_none()),
+        );
+    }
+    assert!(worse > 50 && short > 30, "{worse} worse, {short} short");
+}
+
 #[test]
 fn large_cases_are_solved_well() {
     for number in [2, 8 + 10, 9 + 20] {
