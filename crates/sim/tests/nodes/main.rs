@@ -42,8 +42,8 @@ fn worse_choices_are_found_out() {
     let (mut worse, mut short) = (0, 0);
     for case in (0..200).map(small).filter(|case| case.fixed.is_empty()) {
         let Some(best) = case.best() else { continue };
-        let first = (1..=case.places.len()).map(|count| (0..count).collect::<Vec<_>>());
-        let greedy = first.filter_map(|nodes| case.score(&nodes)).next();
+        let mut first = (1..=case.places.len()).map(|count| (0..count).collect::<Vec<_>>());
+        let greedy = first.find_map(|nodes| case.score(&nodes));
         worse += u32::from(greedy.is_some_and(|score| score < best.score - 1e-9));
         let exact = matches!(&case.aim, Aim::Amount(_)) && best.nodes.len() > 1;
         short += u32::from(
