@@ -8,6 +8,7 @@
     reason = "each printer column of a CRD says its own type"
 )]
 
+pub mod check;
 pub mod command;
 pub mod crd;
 pub mod cronjob;

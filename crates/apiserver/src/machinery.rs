@@ -3,11 +3,11 @@
 //! No I/O, no clock: time is an argument.
 
 pub mod builtin;
-pub mod field_error;
-pub mod names;
 pub mod openapi;
 pub mod patch;
 pub mod proto;
 pub mod schema;
 pub mod selector;
 pub mod table;
+
+pub use basalt_api::check::{field_error, names};

@@ -4,8 +4,6 @@ mod config;
 mod crd;
 mod defaults;
 mod meta;
-mod placement;
-mod pod;
 mod pod_update;
 mod service;
 mod small;
@@ -13,6 +11,7 @@ mod small;
 pub use meta::{NameRule, annotation_errors, name_rule, validate_metadata};
 
 use super::{field_error::FieldError, openapi};
+use basalt_api::check::{label_errors, list, number, pod, text};
 use serde_json::Value;
 
 /// Sets the fields that Kubernetes sets when a client leaves them out, and writes quantities in canonical form.
@@ -37,25 +36,6 @@ pub fn validate(api_version: &str, kind: &str, new: &Value, old: Option<&Value>)
         _ => small::validate(kind, new, old, &mut errors),
     }
     errors
-}
-
-/// Text of a field; empty if absent.
-fn text<'a>(object: &'a Value, field: &str) -> &'a str {
-    object.get(field).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// The list of a field; empty if absent.
-fn list<'a>(object: &'a Value, field: &str) -> &'a [Value] {
-    object
-        .get(field)
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
-}
-
-/// A whole number of a field.
-fn number(object: &Value, field: &str) -> Option<i64> {
-    object.get(field).and_then(Value::as_i64)
 }
 
 /// Checks that a field did not change.

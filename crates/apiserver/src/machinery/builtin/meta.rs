@@ -1,6 +1,6 @@
 //! Rules for the metadata of every object.
 
-use super::{immutable, list, text};
+use super::{immutable, label_errors, list, text};
 use crate::machinery::{field_error::FieldError, names};
 use serde_json::{Map, Value};
 
@@ -114,25 +114,6 @@ fn entries<'a>(meta: &'a Value, field: &str) -> impl Iterator<Item = (&'a str, &
 
 fn check_labels(meta: &Value, errors: &mut Vec<FieldError>) {
     errors.extend(label_errors(meta.get("labels"), "metadata.labels"));
-}
-
-/// What is wrong with a map of labels.
-pub(super) fn label_errors(labels: Option<&Value>, path: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
-        let value = value.as_str().unwrap_or_default();
-        errors.extend(
-            names::qualified(key)
-                .into_iter()
-                .map(|words| FieldError::invalid(path, key.as_str(), words)),
-        );
-        errors.extend(
-            names::label_value(value)
-                .into_iter()
-                .map(|words| FieldError::invalid(path, value, words)),
-        );
-    }
-    errors
 }
 
 /// What is wrong with the annotations of some `metadata`.

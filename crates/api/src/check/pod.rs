@@ -1,24 +1,22 @@
 //! Rules for new pods.
 
-use super::{list, meta::label_errors, number, placement, text};
-use crate::machinery::{
-    field_error::{FieldError, child, index, key},
-    names,
-};
-use basalt_api::quantity::Quantity;
+use super::field_error::{FieldError, child, index, key};
+use super::{label_errors, list, names, number, placement, text};
+use crate::quantity::Quantity;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Says what is wrong with a name.
 type Rule = fn(&str) -> Vec<String>;
 
-pub(super) fn validate(pod: &Value, errors: &mut Vec<FieldError>) {
+/// Checks a new pod.
+pub fn validate(pod: &Value, errors: &mut Vec<FieldError>) {
     let empty = Value::Object(serde_json::Map::new());
     validate_spec(pod.get("spec").unwrap_or(&empty), "spec", errors);
 }
 
 /// Checks a pod spec; also those inside of templates.
-pub(super) fn validate_spec(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub fn validate_spec(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let volumes = check_volumes(spec, path, errors);
     let containers = list(spec, "containers");
     if containers.is_empty() {
@@ -61,7 +59,7 @@ fn check_name<'a>(name: &'a str, path: &str, seen: &mut BTreeSet<&'a str>, rule:
 }
 
 /// A word that must be one of a few, if it is given.
-pub(super) fn check_one_of(object: &Value, field: &str, path: &str, allowed: &[&str], errors: &mut Vec<FieldError>) {
+pub fn check_one_of(object: &Value, field: &str, path: &str, allowed: &[&str], errors: &mut Vec<FieldError>) {
     let word = text(object, field);
     if !word.is_empty() && !allowed.contains(&word) {
         errors.push(FieldError::not_supported(child(path, field), word, allowed));
@@ -209,7 +207,8 @@ fn check_container(container: &Value, path: &str, volumes: &BTreeSet<&str>, erro
     check_resources(container.get("resources"), &child(path, "resources"), errors);
 }
 
-pub(super) fn port_range(port: i64, path: &str, errors: &mut Vec<FieldError>) {
+/// A number of a port.
+pub fn port_range(port: i64, path: &str, errors: &mut Vec<FieldError>) {
     if !(1..=65535).contains(&port) {
         errors.push(FieldError::invalid(
             path,
@@ -255,7 +254,8 @@ fn overcommits(name: &str) -> bool {
     native && !name.starts_with("hugepages-")
 }
 
-pub(super) fn quantity(value: &Value) -> Option<Quantity> {
+/// A quantity, written as text or as a number.
+pub fn quantity(value: &Value) -> Option<Quantity> {
     match value {
         Value::String(text) => Quantity::parse(text).ok(),
         Value::Number(number) => Quantity::parse(&number.to_string()).ok(),
@@ -306,11 +306,13 @@ fn check_amounts(amounts: Option<&Value>, path: &str, errors: &mut Vec<FieldErro
     }
 }
 
-pub(super) fn quantity_words() -> &'static str {
+/// What Kubernetes says of text that is no quantity.
+pub fn quantity_words() -> &'static str {
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 }
 
-pub(super) fn check_resources(resources: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
+/// Requests and limits: each for itself, and a request beside its limit.
+pub fn check_resources(resources: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
     let Some(resources) = resources else { return };
     let (limits, requests) = (resources.get("limits"), resources.get("requests"));
     check_amounts(limits, &child(path, "limits"), errors);
@@ -336,7 +338,8 @@ pub(super) fn check_resources(resources: Option<&Value>, path: &str, errors: &mu
     }
 }
 
-pub(super) fn check_tolerations(tolerations: &[Value], path: &str, errors: &mut Vec<FieldError>) {
+/// Tolerations.
+pub fn check_tolerations(tolerations: &[Value], path: &str, errors: &mut Vec<FieldError>) {
     for (position, toleration) in tolerations.iter().enumerate() {
         let at = index(path, position);
         let (name, effect) = (text(toleration, "key"), text(toleration, "effect"));

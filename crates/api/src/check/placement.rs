@@ -1,10 +1,7 @@
 //! Rules for where a pod wants to run: affinity and topology spread.
 
-use super::{list, number, text};
-use crate::machinery::{
-    field_error::{FieldError, child, index},
-    names,
-};
+use super::field_error::{FieldError, child, index};
+use super::{list, names, number, text};
 use serde_json::Value;
 
 type Errors = Vec<FieldError>;
@@ -134,7 +131,7 @@ fn topology_key(object: &Value, path: &str, errors: &mut Errors) {
 /// A selector object: `matchLabels` and `matchExpressions`.
 fn label_selector(selector: Option<&Value>, path: &str, errors: &mut Errors) {
     let Some(selector) = selector else { return };
-    errors.extend(super::meta::label_errors(
+    errors.extend(super::label_errors(
         selector.get("matchLabels"),
         &child(path, "matchLabels"),
     ));

@@ -1,0 +1,51 @@
+//! What Kubernetes asks of names, labels and pod specs, as pure functions over JSON values.
+//!
+//! The embedded API server checks pods by it, and admission the templates that pods are made from: what would be refused
+//! later is refused at once.
+
+pub mod field_error;
+pub mod names;
+mod placement;
+pub mod pod;
+
+use serde_json::Value;
+
+use field_error::FieldError;
+
+/// Text of a field; empty if absent.
+pub fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The list of a field; empty if absent.
+pub fn list<'a>(object: &'a Value, field: &str) -> &'a [Value] {
+    object
+        .get(field)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}
+
+/// A whole number of a field.
+pub fn number(object: &Value, field: &str) -> Option<i64> {
+    object.get(field).and_then(Value::as_i64)
+}
+
+/// What is wrong with a map of labels.
+pub fn label_errors(labels: Option<&Value>, path: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
+        let value = value.as_str().unwrap_or_default();
+        errors.extend(
+            names::qualified(key)
+                .into_iter()
+                .map(|words| FieldError::invalid(path, key.as_str(), words)),
+        );
+        errors.extend(
+            names::label_value(value)
+                .into_iter()
+                .map(|words| FieldError::invalid(path, value, words)),
+        );
+    }
+    errors
+}
