@@ -1,9 +1,9 @@
 //! Commands: whoever steers a queue by a Command must be allowed to update that queue.
 
+use basalt_api::job::COMMAND_ACTIONS;
 use basalt_api::names;
 use serde_json::Value;
 
-use crate::job::ACTIONS;
 use crate::read::{at, brief, text};
 use crate::request::Operation::{Create, Update};
 use crate::rule::{Access, Case, Rule};
@@ -88,13 +88,15 @@ fn job_action(case: &Case<'_>, broken: &mut Vec<String>) {
         && text(case.object, "/target/apiVersion").starts_with("batch.volcano.sh/");
     let action = at(case.object, "/action");
     // The actions of queues have their own rule.
-    let known = |action: &str| ACTIONS.contains(&action) || matches!(action, "OpenQueue" | "CloseQueue");
+    let of_jobs = COMMAND_ACTIONS.map(|action| action.to_string());
+    let known =
+        |action: &str| of_jobs.iter().any(|known| known == action) || matches!(action, "OpenQueue" | "CloseQueue");
     if of_job && !action.as_str().is_some_and(known) {
         broken.push(format!(
             "{}: action is {}, a job takes {}",
             case.subject(),
             brief(action),
-            ACTIONS.join(", ")
+            of_jobs.join(", ")
         ));
     }
 }

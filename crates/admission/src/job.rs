@@ -8,11 +8,11 @@ mod parts;
 mod plugins;
 mod policies;
 mod template;
+mod warnings;
 
 pub(crate) use default::default;
-pub(crate) use parts::tiers;
-pub(crate) use plugins::warnings;
-pub(crate) use policies::ACTIONS;
+pub(crate) use parts::topologies;
+pub(crate) use warnings::warnings;
 
 use serde_json::Value;
 
@@ -47,6 +47,7 @@ pub(crate) const RULES: &[Rule] = &[
     template::RESOURCES,
     template::MOUNTS,
     template::WHOLE_CPUS,
+    template::PODS,
     fixed::SPEC_FIXED,
 ];
 
@@ -70,6 +71,11 @@ fn task_min(task: &Value) -> i64 {
         (None, 0) => replicas(task),
         (None, partitioned) => partitioned,
     }
+}
+
+/// Whether the pods of a task are made whatever becomes of the others.
+fn starts_alone(task: &Value) -> bool {
+    items(task, "/dependsOn/name").is_empty()
 }
 
 /// Sum of a number over all tasks.

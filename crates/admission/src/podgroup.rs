@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use basalt_api::names;
 use serde_json::{Value, json};
 
-use crate::job::tiers;
+use crate::job::topologies;
 use crate::quantities::{entries, quantity};
 use crate::read::{at, brief, items, outside, set, text, unset};
 use crate::request::Request;
@@ -85,16 +85,9 @@ fn min_resources(case: &Case<'_>, broken: &mut Vec<String>) {
 }
 
 fn topology(case: &Case<'_>, broken: &mut Vec<String>) {
-    let subject = case.subject();
-    tiers(
-        &format!("{subject}: spec"),
-        at(case.object, "/spec/networkTopology"),
-        broken,
-    );
-    for (index, policy) in items(case.object, "/spec/subGroupPolicy").iter().enumerate() {
-        let place = format!("{subject}: spec.subGroupPolicy[{index}]");
-        tiers(&place, at(policy, "/networkTopology"), broken);
-    }
+    let policies = items(case.object, "/spec/subGroupPolicy").iter().enumerate();
+    let parts = policies.map(|(index, policy)| (format!("spec.subGroupPolicy[{index}]"), policy));
+    topologies(case, parts, broken);
 }
 
 fn sub_groups(case: &Case<'_>, broken: &mut Vec<String>) {

@@ -86,6 +86,15 @@ pub struct JobSpec {
     pub network_topology: Option<NetworkTopology>,
 }
 
+/// What a Command may ask of a Job.
+pub const COMMAND_ACTIONS: [Action; 5] = [
+    Action::AbortJob,
+    Action::ResumeJob,
+    Action::RestartJob,
+    Action::TerminateJob,
+    Action::CompleteJob,
+];
+
 /// Restarts before a job fails, unless told otherwise.
 pub const DEFAULT_MAX_RETRY: i32 = 3;
 
@@ -365,9 +374,15 @@ pub struct JobStatus {
     /// Restarts whose pods are not all gone yet. Not in Volcano.
     #[serde(skip_serializing_if = "unset")]
     pub restarts: Vec<Restart>,
+    /// Pods that scaling down takes away, until they are gone. Not in Volcano.
+    #[serde(skip_serializing_if = "unset")]
+    pub surplus: Vec<Surplus>,
     /// Places whose pods were taken away and which a policy waits for. Not in Volcano.
     #[serde(skip_serializing_if = "unset")]
     pub vacancies: Vec<Vacancy>,
+    /// Tasks whose containers were restarted too often, since when, while a policy waits. Not in Volcano.
+    #[serde(skip_serializing_if = "unset")]
+    pub failing_tasks: BTreeMap<String, Time>,
     /// uids of the Commands that have had their effect. Not in Volcano.
     #[serde(skip_serializing_if = "unset")]
     pub applied_commands: Vec<String>,
@@ -392,6 +407,20 @@ pub struct Restart {
     /// uid of the PodGroup that goes with them.
     #[serde(skip_serializing_if = "unset")]
     pub pod_group: String,
+}
+
+/// Pods of a task that scaling down takes away.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Surplus {
+    /// The task.
+    pub task: String,
+    /// Those with this index or a higher one.
+    #[schemars(range(min = 0))]
+    pub from: i32,
+    /// Of these, the pods that were made for an earlier generation of the spec.
+    #[schemars(range(min = 0))]
+    pub generation: i64,
 }
 
 /// A place of which the pod was taken away.

@@ -57,6 +57,8 @@ pub const JOB_QUEUE_NAME: &str = "volcano.sh/queue-name";
 pub const JOB_VERSION: &str = "volcano.sh/job-version";
 /// Pod annotation: how often the Job had been retried when the pod was made.
 pub const JOB_RETRY_COUNT: &str = "volcano.sh/job-retry-count";
+/// Pod annotation: the generation of the Job's spec that the pod was made for. Not in Volcano.
+pub const JOB_GENERATION: &str = "basalt.sh/job-generation";
 /// Pod annotation: identity of the template.
 pub const TEMPLATE_UID: &str = "volcano.sh/template-uid";
 /// Pod label: index / partitionSize.

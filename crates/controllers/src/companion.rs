@@ -83,12 +83,15 @@ impl Entry for Companion {
     }
 }
 
+/// Kind and key of a companion that is gone.
+type Lost = (String, Arc<ObjectKey>);
+
 /// All companions by kind.
 #[derive(Debug, Default)]
 pub struct Companions {
     of_kind: BTreeMap<String, Cache<Companion>>,
-    /// uids of owners that lost one, until they get one.
-    bereft: BTreeSet<Box<str>>,
+    /// What was lost, by the uid of its owner, until it is there again.
+    bereft: BTreeMap<Box<str>, BTreeSet<Lost>>,
 }
 
 impl Companions {
@@ -101,14 +104,15 @@ impl Companions {
     pub fn upsert(&mut self, kind: &str, meta: &ObjectMeta, origin: Origin) -> Vec<ObjectKey> {
         let cache = self.of_kind.entry(kind.to_owned()).or_default();
         let companion = Companion::new(meta);
-        let (after, owner) = (companion.job_key(), companion.owner.clone());
+        let (after, lost) = (companion.job_key(), (kind.to_owned(), companion.key()));
         let before = cache.get(&companion.key).and_then(Companion::job_key);
         if !cache.upsert(companion, origin) {
             return Vec::new();
         }
-        if let Some(owner) = &owner {
-            self.bereft.remove(owner);
-        }
+        self.bereft.retain(|_, all| {
+            all.remove(&lost);
+            !all.is_empty()
+        });
         let before = before.filter(|before| after.as_ref() != Some(before));
         before.into_iter().chain(after).collect()
     }
@@ -120,13 +124,20 @@ impl Companions {
         cache.bury(&uid);
         let gone = cache.forget(key, &uid)?;
         let job = gone.job_key()?;
-        self.bereft.extend(gone.owner);
+        self.note_loss(kind, gone);
         Some(job)
     }
 
-    /// Whether an owner has lost something since it was last given something.
+    fn note_loss(&mut self, kind: &str, gone: Companion) {
+        if let Some(owner) = gone.owner {
+            let lost = (kind.to_owned(), gone.key);
+            self.bereft.entry(owner).or_default().insert(lost);
+        }
+    }
+
+    /// Whether an owner has lost something that is not there again.
     pub fn is_bereft(&self, owner: &str) -> bool {
-        self.bereft.contains(owner)
+        self.bereft.contains_key(owner)
     }
 
     /// An owner is gone, too.
@@ -141,8 +152,9 @@ impl Companions {
         let gone = unseen.iter().filter_map(|(key, uid)| cache.forget(key, uid));
         let gone: Vec<Companion> = gone.collect();
         let jobs = gone.iter().filter_map(Companion::job_key).collect();
-        self.bereft
-            .extend(gone.into_iter().filter_map(|companion| companion.owner));
+        for companion in gone {
+            self.note_loss(kind, companion);
+        }
         jobs
     }
 }

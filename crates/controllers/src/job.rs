@@ -17,6 +17,7 @@ mod pod;
 mod policy;
 mod restart;
 mod status;
+mod surplus;
 mod vacancy;
 mod volumes;
 
@@ -99,8 +100,12 @@ pub fn reconcile(view: &JobView<'_>, now: Timestamp) -> Outcome {
     let mut turn = Turn::take(view, uid, &said, now);
     // A policy for updates has its turn when the update is done.
     if let Some(order) = turn.is_done().then(|| update(view)).flatten() {
+        let furnished = turn.furnished;
         turn = Turn::take(view, uid, &[order], now);
-        turn.status.observed_generation = job.metadata.generation;
+        // Of a job that rests, what stands beside the pods follows when it goes on.
+        if furnished || turn.furnished {
+            turn.status.observed_generation = job.metadata.generation;
+        }
     }
     if !said.is_empty() {
         turn.status.applied_commands = commands
@@ -162,6 +167,7 @@ impl Turn {
         }
         let mut census = Census::of(job, uid, &turn.status, &view.pods);
         vacancy::note(view, &census, &mut turn.status, now);
+        policy::note_failing(job, &census, &mut turn.status, now);
         let version = turn.status.version;
         if turn.act(view, &census, said, now) {
             vacancy::settle(job, &mut turn.status, version);
@@ -170,6 +176,7 @@ impl Turn {
             turn.forget_restarts(view, &census);
         }
         status::advance(job, &census, &mut turn.status, now);
+        surplus::note(job, &census, &mut turn.status);
         let phase = turn.status.state.phase.unwrap_or_default();
         if runs(phase) {
             turn.keep(view, uid, &census, now);
@@ -199,8 +206,7 @@ impl Turn {
 
     /// Whether nothing is left to do but to tell people and to write the status.
     fn is_done(&self) -> bool {
-        let mut changes = self.outcome.changes.iter();
-        changes.all(|change| matches!(change, Change::Event { .. }))
+        self.outcome.changes.iter().all(is_word)
     }
 
     /// Carries out orders; says whether that changed anything.
@@ -254,12 +260,16 @@ impl Turn {
         match Plugins::of(job) {
             Ok(plugins) => {
                 beside::note(job, &plugins, &mut self.status);
-                let before = self.outcome.changes.len();
-                let free = beside::keep(view, &plugins, &mut self.outcome);
-                self.furnished = self.outcome.changes.len() == before;
+                let mut beside = Outcome::default();
+                let free = beside::keep(view, &plugins, &mut beside);
+                // What is only told of will not change by another look.
+                self.furnished = free && beside.changes.iter().all(is_word);
+                self.outcome.changes.append(&mut beside.changes);
+                let group = free.then(|| group::keep(view, uid, &self.status, census));
+                self.outcome.changes.extend(group.into_iter().flatten());
+                // First what goes: a pod that is refused holds up all that comes after it.
+                self.remove_surplus(census);
                 if free {
-                    let group = group::keep(view, uid, &self.status, census);
-                    self.outcome.changes.extend(group);
                     self.make_pods(view, &plugins, census, now);
                 }
             }
@@ -267,8 +277,12 @@ impl Turn {
                 let event = beside::warn(job, "PluginError", error.to_string());
                 self.outcome.changes.extend(event);
                 self.furnished = false;
+                self.remove_surplus(census);
             }
         }
+    }
+
+    fn remove_surplus(&mut self, census: &Census<'_>) {
         let surplus = census.surplus.iter().filter_map(|pod| pod.delete());
         self.outcome.changes.extend(surplus);
     }
@@ -304,6 +318,8 @@ impl Turn {
     /// Removes the pods that still live, keeps those that ended, and lets go of the group after them,
     /// so that what they hold is accounted for until it is free.
     fn stop(&mut self, view: &JobView<'_>, census: &Census<'_>) {
+        // Nothing beside the pods was looked at; who has finished will not need it.
+        self.furnished = self.status.state.phase.is_some_and(JobPhase::is_finished);
         let living: Vec<&PodRecord> = census.own().filter(|pod| !pod.is_finished()).collect();
         let changes = &mut self.outcome.changes;
         changes.extend(living.iter().filter_map(|pod| pod.delete()));
@@ -334,8 +350,13 @@ const fn runs(phase: JobPhase) -> bool {
     matches!(phase, JobPhase::Pending | JobPhase::Running | JobPhase::Restarting)
 }
 
+/// Whether a change only tells people something.
+const fn is_word(change: &Change) -> bool {
+    matches!(change, Change::Event { .. })
+}
+
 /// Pods that one call makes at most; the next call goes on.
-const CREATES_MAX: usize = 20_000;
+pub(crate) const CREATES_MAX: usize = 20_000;
 
 /// Tells people that pods of others stand in the way.
 fn blocked(job: &Job, census: &Census<'_>) -> Option<Change> {
@@ -350,7 +371,7 @@ fn blocked(job: &Job, census: &Census<'_>) -> Option<Change> {
 }
 
 /// The scheduler lets a group in by taking it out of Pending.
-fn is_let_in(group: &PodGroup) -> bool {
+pub(crate) fn is_let_in(group: &PodGroup) -> bool {
     let phase = group.status.as_ref().and_then(|status| status.phase);
     group.metadata.deletion_timestamp.is_none() && phase.is_some_and(|phase| phase != PodGroupPhase::Pending)
 }

@@ -1,6 +1,7 @@
 //! What the controllers keep of a pod: with a hundred thousand of them, everything that nobody reads adds up.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroI64;
 use std::sync::Arc;
 
 use basalt_api::slim::{ContainerStatus, Pod, PodPhase};
@@ -37,8 +38,12 @@ pub struct PodRecord {
     pub version: i32,
     /// How often its Job had been restarted when it was made.
     pub retry: i32,
+    /// The generation of its Job's spec that it was made for.
+    pub generation: i64,
     /// How often its containers were restarted.
     pub restarts: i32,
+    /// When that happened last, in seconds.
+    pub restarted: Option<NonZeroI64>,
     /// The first exit code other than 0, or 0 if all containers that ended did so well.
     pub exit_code: Option<i32>,
     /// Its phase.
@@ -84,7 +89,12 @@ impl PodRecord {
             since: since(&pod),
             version: count(names::JOB_VERSION),
             retry: count(names::JOB_RETRY_COUNT),
+            generation: pod
+                .annotation(names::JOB_GENERATION)
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(0),
             restarts: containers(&pod).fold(0, |sum, status| sum.saturating_add(status.restart_count)),
+            restarted: restarted(&pod),
             exit_code: pod.exit_code().or_else(|| exit_code_before(&pod)),
             phase: pod.phase(),
             deleting: pod.is_deleting(),
@@ -154,6 +164,12 @@ impl Entry for PodRecord {
 fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
     let status = &pod.status;
     status.init_container_statuses.iter().chain(&status.container_statuses)
+}
+
+/// When the last container ended that was started anew.
+fn restarted(pod: &Pod) -> Option<NonZeroI64> {
+    let ended = containers(pod).filter_map(|status| status.last_state.terminated.as_ref()?.finished_at.as_ref());
+    ended.map(|time| time.0.as_second()).max().and_then(NonZeroI64::new)
 }
 
 /// The exit code of a pod that did not get beyond its init containers.

@@ -6,7 +6,7 @@ use basalt_api::job::plugins::Plugin;
 use basalt_api::names;
 use serde_json::{Value, json};
 
-use super::{replicas, task_min, tasks, total};
+use super::{replicas, starts_alone, task_min, tasks, total};
 use crate::read::{absent_or_zero, at, integer, items, set, text, unset};
 use crate::request::Operation::Create;
 use crate::request::Request;
@@ -34,7 +34,9 @@ pub(crate) fn default(request: &Request<'_>, job: &mut Value) {
     // On update a written zero is a mistake that a rule names.
     let zero = request.operation == Create && absent_or_zero(job, "/spec/minAvailable");
     if zero || at(job, "/spec/minAvailable").is_null() {
-        let sum = total(job, task_min);
+        // Who waits for others is not there when the job starts: counted in, it would wait for itself.
+        let alone = total(job, |task| if starts_alone(task) { task_min(task) } else { 0 });
+        let sum = if alone > 0 { alone } else { total(job, task_min) };
         set(job, "/spec", "minAvailable", json!(sum));
     }
     default_plugins(job);

@@ -28,7 +28,7 @@ pub(super) const POD_NAMES: Rule = Rule::invalid(
 );
 pub(super) const SERVICE_NAME: Rule = Rule::invalid(
     "job/service-name",
-    "with the plugin svc the job's name can be that of a Service: a DNS label that begins with a letter",
+    "with the plugin svc the job's name can be that of a Service: a DNS label that begins with a letter, and with ray short enough for that of the head",
     service_name,
 );
 
@@ -108,6 +108,14 @@ fn service_name(case: &Case<'_>, broken: &mut Vec<String>) {
         broken.push(format!(
             "{}: spec.plugins has svc, which makes a Service {name:?}: begin the job's name with a letter and use only lower-case letters, digits and inner '-'",
             case.subject()
+        ));
+    }
+    let head = format!("{name}-head-svc");
+    if head.len() > NAME_MAX && at(case.object, "/spec/plugins").get("ray").is_some() {
+        broken.push(format!(
+            "{}: spec.plugins has ray, which makes a Service {head:?} of {} characters, at most {NAME_MAX} are allowed: shorten the job's name",
+            case.subject(),
+            head.len()
         ));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::names::is_subdomain;
+use super::plugins::folders;
 use super::{task_label, tasks};
 use crate::read::{at, brief, items, outside, text};
 use crate::request::Operation::Create;
@@ -18,7 +19,7 @@ pub(super) const DEPENDS_ON: Rule = Rule::invalid(
 .on(&[Create]);
 pub(super) const VOLUMES: Rule = Rule::invalid(
     "job/volumes",
-    "a volume has a mount path of its own, and a claim or the valid name of one, not both",
+    "a volume has a mount path of its own, which no plugin uses, and a claim or the valid name of one, not both",
     volumes,
 )
 .on(&[Create]);
@@ -93,6 +94,7 @@ fn circle<'a>(tasks: &'a [Value], places: &BTreeMap<&'a str, usize>) -> Vec<&'a 
 
 fn volumes(case: &Case<'_>, broken: &mut Vec<String>) {
     let mut paths = BTreeMap::new();
+    let folders = folders(case.object);
     for (index, volume) in items(case.object, "/spec/volumes").iter().enumerate() {
         let place = format!("{}: spec.volumes[{index}]", case.subject());
         let path = text(volume, "/mountPath");
@@ -104,6 +106,11 @@ fn volumes(case: &Case<'_>, broken: &mut Vec<String>) {
         } else if let Some(earlier) = paths.insert(path, index) {
             broken.push(format!(
                 "{place}.mountPath is {path:?}, and so is that of spec.volumes[{earlier}]: choose another"
+            ));
+        }
+        if let Some((plugin, _)) = folders.iter().find(|(_, folder)| same_folder(folder, path)) {
+            broken.push(format!(
+                "{place}.mountPath is {path:?}, where the plugin {plugin} mounts what it has: choose another"
             ));
         }
         let (claim, name) = (at(volume, "/volumeClaim"), text(volume, "/volumeClaimName"));
@@ -120,8 +127,12 @@ fn volumes(case: &Case<'_>, broken: &mut Vec<String>) {
     }
 }
 
+fn same_folder(one: &str, other: &str) -> bool {
+    one.trim_end_matches('/') == other.trim_end_matches('/')
+}
+
 /// What is wrong with a network topology, if anything is.
-pub(crate) fn tiers(place: &str, topology: &Value, broken: &mut Vec<String>) {
+fn tiers(place: &str, topology: &Value, broken: &mut Vec<String>) {
     let (tier, name) = (at(topology, "/highestTierAllowed"), at(topology, "/highestTierName"));
     if !tier.is_null() && !name.is_null() && name != "" {
         broken.push(format!(
@@ -146,14 +157,23 @@ pub(crate) fn tiers(place: &str, topology: &Value, broken: &mut Vec<String>) {
 }
 
 fn topology(case: &Case<'_>, broken: &mut Vec<String>) {
-    let subject = case.subject();
-    tiers(
-        &format!("{subject}: spec"),
-        at(case.object, "/spec/networkTopology"),
-        broken,
-    );
-    for (index, task) in tasks(case.object).iter().enumerate() {
-        let place = format!("{subject}: {}.partitionPolicy", task_label(index, task));
-        tiers(&place, at(task, "/partitionPolicy/networkTopology"), broken);
+    let tasks = tasks(case.object).iter().enumerate();
+    let parts = tasks.map(|(index, task)| {
+        let place = format!("{}.partitionPolicy", task_label(index, task));
+        (place, at(task, "/partitionPolicy"))
+    });
+    topologies(case, parts, broken);
+}
+
+/// What is wrong with the network topologies of an object and of its parts, if anything is.
+pub(crate) fn topologies<'a>(
+    case: &Case<'a>,
+    parts: impl Iterator<Item = (String, &'a Value)>,
+    broken: &mut Vec<String>,
+) {
+    let own = std::iter::once(("spec".to_owned(), at(case.object, "/spec")));
+    for (place, part) in own.chain(parts) {
+        let place = format!("{}: {place}", case.subject());
+        tiers(&place, at(part, "/networkTopology"), broken);
     }
 }

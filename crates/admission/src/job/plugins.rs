@@ -1,7 +1,7 @@
 //! The plugins of a Job. What they are called and take, and what they need, is one table of the API.
 
 use basalt_api::job::Job;
-use basalt_api::job::plugins::{Plugin, PluginError, PluginWarning, check};
+use basalt_api::job::plugins::{Plugin, PluginError, PluginWarning, check, mounted};
 use serde_json::{Value, json};
 
 use crate::quantities::entries;
@@ -18,14 +18,22 @@ pub(super) const TASKS: Rule = Rule::invalid(
 )
 .on(&[Create]);
 
-/// What the API's table says of the job's plugins; nothing where the job cannot be read, which its schema says.
-fn checked(job: &Value) -> (Vec<PluginError>, Vec<PluginWarning>) {
-    if entries(at(job, "/spec/plugins")).next().is_none() {
-        return (Vec::new(), Vec::new());
-    }
+/// The job's plugins, and its tasks for their sake; nothing where it has none, or cannot be read, which its schema says.
+fn typed(job: &Value) -> Option<Job> {
+    entries(at(job, "/spec/plugins")).next()?;
     let spec = json!({"plugins": at(job, "/spec/plugins"), "tasks": at(job, "/spec/tasks")});
     let job = json!({"metadata": {"name": at(job, "/metadata/name")}, "spec": spec});
-    serde_json::from_value::<Job>(job).map_or((Vec::new(), Vec::new()), |job| check(&job))
+    serde_json::from_value::<Job>(job).ok()
+}
+
+/// What the API's table says of the job's plugins.
+fn checked(job: &Value) -> (Vec<PluginError>, Vec<PluginWarning>) {
+    typed(job).map_or((Vec::new(), Vec::new()), |job| check(&job))
+}
+
+/// Where plugins mount something in every container.
+pub(super) fn folders(job: &Value) -> Vec<(Plugin, String)> {
+    typed(job).map_or_else(Vec::new, |job| mounted(&job))
 }
 
 fn known(case: &Case<'_>, broken: &mut Vec<String>) {
@@ -52,10 +60,7 @@ fn plugin_tasks(case: &Case<'_>, broken: &mut Vec<String>) {
 }
 
 /// What the user should know though nothing is refused: arguments that nobody reads, tasks that are not there.
-pub(crate) fn warnings(case: &Case<'_>) -> Vec<String> {
-    if case.request.operation != Create {
-        return Vec::new();
-    }
+pub(super) fn warnings(case: &Case<'_>) -> Vec<String> {
     let warnings = checked(case.object).1.into_iter();
     warnings
         .map(|warning| format!("{}: spec.plugins: {warning}", case.subject()))

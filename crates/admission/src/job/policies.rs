@@ -20,8 +20,8 @@ const EVENTS: [&str; 8] = [
     "TaskFailed",
     "JobUpdated",
 ];
-/// What a policy, or a Command, may do to a Job.
-pub(crate) const ACTIONS: [&str; 8] = [
+/// What a policy may do to a Job.
+const ACTIONS: [&str; 8] = [
     "AbortJob",
     "RestartJob",
     "RestartTask",
@@ -129,6 +129,31 @@ fn words(case: &Case<'_>, broken: &mut Vec<String>) {
             ));
         }
     });
+}
+
+/// What policies say in vain: nothing is refused for it, since Volcano takes it, too.
+pub(super) fn warnings(case: &Case<'_>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (place, policies) in policy_lists(case.object) {
+        let of_task = place != "spec.policies";
+        for (index, policy) in policies.iter().enumerate() {
+            let place = format!("{}: {place}[{index}]", case.subject());
+            let events = events(policy);
+            let of_job = events
+                .iter()
+                .filter(|event| matches!(**event, "JobUpdated" | "Unknown"));
+            warnings.extend(of_job.filter(|_| of_task).map(|event| {
+                format!("{place} is for {event}, which happens to a job and never to a task: move it to spec.policies")
+            }));
+            if !of_task && events.contains(&"JobUpdated") && !at(policy, "/timeout").is_null() {
+                warnings.push(format!(
+                    "{place}.timeout is {}, but a policy for JobUpdated acts at once",
+                    brief(at(policy, "/timeout"))
+                ));
+            }
+        }
+    }
+    warnings
 }
 
 fn once(case: &Case<'_>, broken: &mut Vec<String>) {

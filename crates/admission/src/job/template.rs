@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use basalt_api::check;
+use serde_json::{Value, json};
 
 use super::names::is_label;
 use super::{task_label, tasks};
 use crate::quantities::{amount, entries, quantity};
-use crate::read::{at, brief, items, text};
+use crate::read::{at, brief, items, set, text, unset};
 use crate::request::Operation::Create;
 use crate::rule::{Case, Rule};
 
@@ -36,6 +37,13 @@ pub(super) const WHOLE_CPUS: Rule = Rule::invalid(
 )
 .on(&[Create]);
 
+pub(super) const PODS: Rule = Rule::invalid(
+    "job/template",
+    "every pod of a task's template is one that Kubernetes takes: labels, names, ports, environment, volumes, placement",
+    pods,
+)
+.on(&[Create]);
+
 /// The containers of a task's pods, init ones first, with the place where they are written.
 fn each_container<'a>(case: &Case<'a>, mut with: impl FnMut(&str, &'a Value, &'a Value)) {
     for (index, task) in tasks(case.object).iter().enumerate() {
@@ -51,6 +59,12 @@ fn each_container<'a>(case: &Case<'a>, mut with: impl FnMut(&str, &'a Value, &'a
             }
         }
     }
+}
+
+/// Whether a container is one of those that run together.
+fn is_main(spec: &Value, container: &Value) -> bool {
+    let mut mains = items(spec, "/containers").iter();
+    mains.any(|main| std::ptr::eq(main, container))
 }
 
 fn containers(case: &Case<'_>, broken: &mut Vec<String>) {
@@ -123,6 +137,8 @@ fn mounts(case: &Case<'_>, broken: &mut Vec<String>) {
         .map(|(index, volume)| (text(volume, "/mountPath"), index))
         .collect();
     each_container(case, |place, spec, container| {
+        // Volumes of the job are mounted in containers, not in those that run before them.
+        let of_job = |path: &str| of_job.get(path).filter(|_| is_main(spec, container));
         let volumes = items(spec, "/volumes").iter();
         let volumes: BTreeSet<&str> = volumes.map(|volume| text(volume, "/name")).collect();
         let mut paths = BTreeSet::new();
@@ -141,7 +157,7 @@ fn mounts(case: &Case<'_>, broken: &mut Vec<String>) {
                 broken.push(format!(
                     "{place}.mountPath is {path:?}, as an earlier one: choose another"
                 ));
-            } else if let Some(index) = of_job.get(path) {
+            } else if let Some(index) = of_job(path) {
                 broken.push(format!(
                     "{place}.mountPath is {path:?}, and so is that of spec.volumes[{index}]: choose another"
                 ));
@@ -174,6 +190,41 @@ fn whole_cpus(case: &Case<'_>, broken: &mut Vec<String>) {
                     brief(policy)
                 ));
             }
+        }
+    }
+}
+
+/// What Kubernetes would refuse in every pod. What has a rule of its own here is told by that, and comes first.
+fn pods(case: &Case<'_>, broken: &mut Vec<String>) {
+    let mut told = Vec::new();
+    for rule in [containers, resources, mounts] {
+        rule(case, &mut told);
+    }
+    if !told.is_empty() {
+        return;
+    }
+    for (index, task) in tasks(case.object).iter().enumerate() {
+        let place = format!("{}.template", task_label(index, task));
+        let labels = format!("{place}.metadata.labels");
+        let mut errors = check::label_errors(task.pointer("/template/metadata/labels"), &labels);
+        let mut spec = at(task, "/template/spec").clone();
+        fill_in(&mut spec);
+        check::pod::validate_spec(&spec, &format!("{place}.spec"), &mut errors);
+        broken.extend(errors.iter().map(|error| format!("{}: {error}", case.subject())));
+    }
+}
+
+/// Fills in what Kubernetes fills in before it looks.
+fn fill_in(spec: &mut Value) {
+    if unset(spec, "/restartPolicy") {
+        set(spec, "", "restartPolicy", json!("Always"));
+    }
+    for list in ["/initContainers", "/containers"] {
+        let containers = spec.pointer_mut(list).and_then(Value::as_array_mut);
+        let containers = containers.into_iter().flatten();
+        let ports = containers.filter_map(|container| container.get_mut("ports")?.as_array_mut());
+        for port in ports.flatten().filter(|port| unset(port, "/protocol")) {
+            set(port, "", "protocol", json!("TCP"));
         }
     }
 }

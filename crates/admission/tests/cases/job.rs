@@ -178,3 +178,72 @@ fn ten_thousand_tasks_are_judged_at_once() {
         begun.elapsed()
     );
 }
+
+fn warned(spec: Value) -> Vec<String> {
+    let decision = decide(&build("create", spec));
+    assert_eq!(decision.verdict, basalt_admission::Verdict::Allow);
+    decision.warnings
+}
+
+/// Volcano #2298, #2944: pods of a task that waits for another do not exist when the job starts, and the job never did.
+#[test]
+fn volcano_2298_depends_on_never_starts_with_the_default_minimum() {
+    let check = |tasks: Value, expected: i64| {
+        let spec = filled(json!({"tasks": tasks})).expect("filled in")["spec"].clone();
+        assert_eq!(spec["minAvailable"], json!(expected), "{tasks}");
+        assert_eq!(warned(spec), [""; 0]);
+    };
+    let after = json!({"name": ["a"]});
+    check(
+        json!([{"name": "a", "replicas": 2}, {"name": "b", "replicas": 3, "dependsOn": after}]),
+        2,
+    );
+    check(
+        json!([{"name": "a", "replicas": 2, "minAvailable": 1}, {"name": "b", "replicas": 3, "dependsOn": after}]),
+        1,
+    );
+    check(
+        json!([{"name": "a", "replicas": 2}, {"name": "b", "replicas": 3, "dependsOn": {"name": []}}]),
+        5,
+    );
+    // Written, it is the user's, and told of where it cannot be.
+    let spec = |min: i64| json!({"minAvailable": min, "tasks": [{"name": "a", "replicas": 2, "minAvailable": 1}, {"name": "b", "replicas": 3, "dependsOn": after}]});
+    assert_eq!(warned(spec(2)), [""; 0]);
+    let told = warned(spec(3));
+    assert!(
+        told.len() == 1 && told[0].contains("minAvailable is 3, but only 2 pods"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn policies_that_can_never_act_are_warned_of() {
+    let check = |job: Value, task: Value, expected: &[&str]| {
+        let told = warned(json!({"policies": job, "tasks": [{"name": "a", "replicas": 1, "policies": task}]}));
+        let all = told
+            .iter()
+            .zip(expected)
+            .all(|(told, expected)| told.contains(expected));
+        assert!(told.len() == expected.len() && all, "{told:?}");
+    };
+    let policy = |event: &str| json!([{"event": event, "action": "RestartJob"}]);
+    let late = |event: &str| json!([{"event": event, "action": "RestartJob", "timeout": "10s"}]);
+    check(policy("JobUpdated"), policy("PodFailed"), &[]);
+    check(policy("Unknown"), policy("*"), &[]);
+    check(
+        json!([]),
+        policy("JobUpdated"),
+        &["spec.tasks[0] (a).policies[0] is for JobUpdated"],
+    );
+    check(
+        json!([]),
+        policy("Unknown"),
+        &["is for Unknown, which happens to a job"],
+    );
+    check(
+        late("JobUpdated"),
+        json!([]),
+        &["spec.policies[0].timeout is \"10s\", but"],
+    );
+    check(late("PodPending"), json!([]), &[]);
+}

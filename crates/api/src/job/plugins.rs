@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 
 use settings::Settings;
 pub use settings::{
-    Env, Flag, Folder, Hcclrank, Image, Mpi, Port, PrivateKey, Pytorch, Ray, SSH_FOLDER, Seconds, Ssh, Svc, Tensorflow,
+    Env, Flag, Folder, HOSTS_FOLDER, Hcclrank, Image, Mpi, Port, PrivateKey, Pytorch, Ray, SSH_FOLDER, Seconds, Ssh,
+    Svc, Tensorflow,
 };
 use thiserror::Error;
 
@@ -295,6 +296,16 @@ pub fn read(job: &Job) -> Reading {
         }
     }
     reading
+}
+
+/// The folders that plugins mount in every container.
+pub fn mounted(job: &Job) -> Vec<(Plugin, String)> {
+    let folder = |configured: &Configured| match configured {
+        Configured::Svc(_) => Some((Plugin::Svc, HOSTS_FOLDER.to_owned())),
+        Configured::Ssh(ssh) => Some((Plugin::Ssh, ssh.key_file_path.path().to_owned())),
+        _ => None,
+    };
+    read(job).plugins.iter().filter_map(folder).collect()
 }
 
 /// What admission has to say about the plugins of a Job: what to refuse, and what to warn of.

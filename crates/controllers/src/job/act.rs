@@ -65,6 +65,7 @@ fn run(job: &Job, pod_group: Option<&str>, status: &mut JobStatus, order: &Order
     };
     status.version = status.version.saturating_add(1);
     status.restarts.clear();
+    status.surplus.clear();
     enter(job, status, step(to, order), now);
     true
 }

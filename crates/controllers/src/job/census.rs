@@ -59,6 +59,8 @@ pub(crate) struct TaskCensus<'a> {
     leaving: BTreeSet<u32>,
     /// Pods with an index beyond the replicas.
     beyond: u32,
+    /// The newest generation of the spec that one of those was made for.
+    pub(crate) newest_beyond: Option<i64>,
     pub(crate) tally: Tally,
     /// Succeeded, or running with all containers ready.
     pub(crate) ready: i32,
@@ -116,6 +118,7 @@ impl<'a> Census<'a> {
                     surplus.insert((at, std::cmp::Reverse(index), pod_name), *pod);
                     if let Some(task) = census.tasks.get_mut(at) {
                         task.beyond = task.beyond.saturating_add(1);
+                        task.newest_beyond = task.newest_beyond.max(Some(pod.generation));
                     }
                 }
             }
@@ -167,7 +170,7 @@ impl<'a> Census<'a> {
 
     /// Whether the tasks that this one waits for are up.
     pub(crate) fn may_start(&self, job: &Job, task: &TaskSpec) -> bool {
-        let Some(depends) = task.depends_on.as_ref().filter(|depends| !depends.name.is_empty()) else {
+        let Some(depends) = task.depends_on.as_ref().filter(|_| waits_for_others(task)) else {
             return true;
         };
         let up = |name: &String| {
@@ -259,6 +262,11 @@ pub(crate) fn place(task: &TaskSpec, index: u32) -> Place<'_> {
 /// How many pods a task wants.
 pub(crate) fn wanted(task: &TaskSpec) -> u32 {
     u32::try_from(task.replicas).unwrap_or(0)
+}
+
+/// Whether the pods of a task are made only when those of others are up.
+pub(crate) fn waits_for_others(task: &TaskSpec) -> bool {
+    task.depends_on.as_ref().is_some_and(|depends| !depends.name.is_empty())
 }
 
 /// The pods of a task that must run together.

@@ -1,6 +1,6 @@
 //! Commands to a Job. Their uids are recorded in the status, in the write that has their effect.
 
-use basalt_api::job::Action;
+use basalt_api::job::COMMAND_ACTIONS;
 use basalt_api::{Command, Job};
 use jiff::Timestamp;
 
@@ -37,21 +37,15 @@ pub(crate) fn unheard(job: &Job, commands: &[(&Command, Order)]) -> Vec<Order> {
 
 fn read(command: &Command) -> Result<Order, String> {
     let action = command.spec.action.clone();
-    match action {
-        Action::AbortJob
-        | Action::ResumeJob
-        | Action::RestartJob
-        | Action::TerminateJob
-        | Action::CompleteJob
-        | Action::SyncJob => Ok(Order {
-            message: format!("CommandIssued: {action}"),
-            action,
-            task: None,
-            index: None,
-            reason: "CommandIssued".to_owned(),
-        }),
-        other => Err(format!(
-            "a job takes AbortJob, ResumeJob, RestartJob, TerminateJob, CompleteJob or SyncJob, not {other}"
-        )),
+    if !COMMAND_ACTIONS.contains(&action) {
+        let known = COMMAND_ACTIONS.map(|action| action.to_string()).join(", ");
+        return Err(format!("a job takes {known}, not {action}"));
     }
+    Ok(Order {
+        message: format!("CommandIssued: {action}"),
+        action,
+        task: None,
+        index: None,
+        reason: "CommandIssued".to_owned(),
+    })
 }

@@ -3,7 +3,7 @@
 use basalt_api::Job;
 use basalt_api::job::JobPhase;
 
-use super::census::{Census, Tally, task_min};
+use super::census::{Census, Tally, task_min, waits_for_others};
 
 /// A step from one phase to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +78,9 @@ fn running(job: &Job, census: &Census<'_>) -> Option<Step> {
 fn ended(job: &Job, census: &Census<'_>) -> Step {
     let pods = &census.tally;
     let tasks = || job.spec.tasks.iter().zip(&census.tasks);
-    let task_sum: i64 = tasks().map(|(task, _)| i64::from(task_min(task))).sum();
+    // A minimum that has all tasks whole which start by themselves means all of the others, too.
+    let alone = tasks().filter(|(task, _)| !waits_for_others(task));
+    let task_sum: i64 = alone.map(|(task, _)| i64::from(task_min(task))).sum();
     if i64::from(job.spec.min_available) >= task_sum {
         let short = tasks().find(|(task, counted)| task.replicas > 0 && counted.tally.succeeded < task_min(task));
         if let Some((task, counted)) = short {

@@ -122,6 +122,7 @@ fn annotations(job: &Job, status: &JobStatus, task: &TaskSpec, mut annotations: 
     );
     put(names::JOB_VERSION, status.version.to_string());
     put(names::JOB_RETRY_COUNT, status.retry_count.to_string());
+    put(names::JOB_GENERATION, meta.generation.unwrap_or_default().to_string());
     put(names::TEMPLATE_UID, format!("{name}-{}", task.name));
     if let Some(policy) = task.topology_policy {
         put(names::NUMA_TOPOLOGY_POLICY, numa_word(policy).to_owned());

@@ -5,10 +5,11 @@
 //! the version of the Job grows, and what was made for an earlier version does not count.
 
 use basalt_api::Job;
-use basalt_api::job::{Action, Event, JobStatus, LifecyclePolicy};
+use basalt_api::job::{Action, Event, JobStatus, LifecyclePolicy, TaskSpec};
 use basalt_api::podgroup::PodGroupPhase;
 use basalt_api::slim::PodPhase;
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::JobView;
 use super::census::{Census, TaskCensus, wanted};
@@ -202,13 +203,45 @@ fn of_task<'a>(job: &Job, status: &JobStatus, place: usize, counted: &TaskCensus
     if replicas > 0 && succeeded >= replicas && current().next().is_some() {
         return Some(happening(Event::TaskCompleted));
     }
+    is_failing(task, status, counted).then(|| Happening {
+        at: status.failing_tasks.get(&task.name).map(|since| since.0),
+        ..happening(Event::TaskFailed)
+    })
+}
+
+/// Pods of this run that have not ended and stay.
+fn living<'a, 'b>(status: &'b JobStatus, counted: &'b TaskCensus<'a>) -> impl Iterator<Item = &'b &'a PodRecord> {
+    let current = counted.present.values().filter(|pod| pod.version >= status.version);
+    current.filter(|pod| !pod.deleting && matches!(pod.phase, PodPhase::Pending | PodPhase::Running))
+}
+
+/// Whether the containers of a task were restarted too often.
+fn is_failing(task: &TaskSpec, status: &JobStatus, counted: &TaskCensus<'_>) -> bool {
     let max = match task.max_retry {
         0 => TASK_MAX_RETRY,
         max => max,
     };
-    let alive = current().filter(|pod| !pod.deleting && matches!(pod.phase, PodPhase::Pending | PodPhase::Running));
-    let restarts = alive.fold(0_i32, |sum, pod| sum.saturating_add(pod.restarts));
-    (max >= 0 && restarts >= max).then(|| happening(Event::TaskFailed))
+    let restarts = living(status, counted).fold(0_i32, |sum, pod| sum.saturating_add(pod.restarts));
+    max >= 0 && restarts >= max
+}
+
+/// Notes since when tasks fail for which a policy waits: the containers only tell of their last restart.
+pub(crate) fn note_failing(job: &Job, census: &Census<'_>, status: &mut JobStatus, now: Timestamp) {
+    let mut noted = std::mem::take(&mut status.failing_tasks);
+    for (at, (task, counted)) in job.spec.tasks.iter().zip(&census.tasks).enumerate() {
+        let failed = Happening {
+            event: Event::TaskFailed,
+            index: None,
+            ..loss(at, 0, None)
+        };
+        let waits = || answer(job, &failed).is_some_and(|policy| policy.timeout.is_some());
+        if waits() && is_failing(task, status, counted) {
+            let restarted = living(status, counted).filter_map(|pod| pod.restarted).max();
+            let since = restarted.and_then(|second| Timestamp::from_second(second.get()).ok());
+            let since = noted.remove(&task.name).unwrap_or(Time(since.unwrap_or(now)));
+            status.failing_tasks.insert(task.name.clone(), since);
+        }
+    }
 }
 
 fn of_group<'a>(view: &JobView<'a>, status: &JobStatus) -> Option<Happening<'a>> {

@@ -6,6 +6,7 @@
 
 use basalt_api::job::{JobStatus, Restart};
 
+use super::surplus;
 use crate::pod::PodRecord;
 
 /// Where a pod stands in its Job.
@@ -20,7 +21,9 @@ pub(crate) struct Place<'a> {
 pub(crate) fn is_outdated(status: &JobStatus, place: Place<'_>, pod: &PodRecord) -> bool {
     // Who ended in an earlier run may stay: a job that is resumed goes on where it was.
     let earlier = pod.version < status.version && !pod.is_finished();
-    earlier || status.restarts.iter().any(|restart| goes(restart, place, pod))
+    let restarted = || status.restarts.iter().any(|restart| goes(restart, place, pod));
+    let scaled = || status.surplus.iter().any(|surplus| surplus::takes(surplus, place, pod));
+    earlier || restarted() || scaled()
 }
 
 /// Whether a restart takes this pod away.

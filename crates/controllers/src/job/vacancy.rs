@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::JobView;
 use super::census::{Census, TaskCensus, place, wanted};
-use super::{policy, restart};
+use super::{policy, restart, runs};
 
 /// Vacancies that a status tells of at most; for what is beyond, a successor that waits for long is what policies see.
 const VACANCIES_MAX: usize = 1_000;
@@ -18,6 +18,9 @@ const VACANCIES_MAX: usize = 1_000;
 /// Notes the places that have become vacant, and forgets those that are not any more.
 pub(crate) fn note(view: &JobView<'_>, census: &Census<'_>, status: &mut JobStatus, now: Timestamp) {
     let job = view.job;
+    if !runs(status.state.phase.unwrap_or_default()) {
+        return;
+    }
     let mut vacancies = std::mem::take(&mut status.vacancies);
     vacancies.retain(|vacancy| still_vacant(job, census, vacancy));
     for (at, (task, counted)) in job.spec.tasks.iter().zip(&census.tasks).enumerate() {

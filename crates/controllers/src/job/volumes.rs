@@ -60,6 +60,15 @@ pub(crate) fn make(job: &Job, volume: &VolumeSpec) -> Option<Change> {
     object::create(&claim)
 }
 
+/// The name of the volume for a claim. It is a DNS label, which the name of a Job need not be: the Job's part is made
+/// one, and what tells volumes apart follows it whole.
+fn volume_name(job: &str, claim: &str) -> String {
+    const LABEL_MAX: usize = 63;
+    let room = LABEL_MAX.saturating_sub(TOKEN_LENGTH).saturating_sub(1);
+    let prefix: String = job.replace('.', "-").chars().take(room).collect();
+    format!("{prefix}-{}", token(claim))
+}
+
 /// Mounts the volumes of the Job. A claim that is named twice is one volume.
 pub(crate) fn mount(job: &Job, spec: &mut PodSpec) {
     let mut seen = BTreeSet::new();
@@ -68,7 +77,7 @@ pub(crate) fn mount(job: &Job, spec: &mut PodSpec) {
         if !seen.insert(claim.clone()) {
             continue;
         }
-        let name = format!("{}-{}", job.metadata.name.as_deref().unwrap_or_default(), token(&claim));
+        let name = volume_name(job.metadata.name.as_deref().unwrap_or_default(), &claim);
         for container in &mut spec.containers {
             container.volume_mounts.get_or_insert_default().push(VolumeMount {
                 name: name.clone(),
@@ -89,7 +98,7 @@ pub(crate) fn mount(job: &Job, spec: &mut PodSpec) {
 
 #[cfg(test)]
 mod tests {
-    use super::token;
+    use super::{token, volume_name};
 
     #[test]
     fn tokens_are_short_and_differ() {
@@ -97,5 +106,21 @@ mod tests {
         assert_eq!(tokens.len(), 1000);
         assert!(tokens.iter().all(|token| token.len() == 12));
         assert_eq!(token("a"), token("a"));
+    }
+
+    #[test]
+    fn names_of_volumes_are_labels_and_differ() {
+        for (job, prefix) in [
+            ("train".to_owned(), "train-".to_owned()),
+            ("v1.train".to_owned(), "v1-train-".to_owned()),
+            ("x".repeat(61), format!("{}-", "x".repeat(50))),
+        ] {
+            let (data, more) = (volume_name(&job, "data"), volume_name(&job, "more"));
+            assert!(
+                data.len() <= 63 && data.starts_with(&prefix) && !data.contains('.'),
+                "{data}"
+            );
+            assert_ne!(data, more);
+        }
     }
 }

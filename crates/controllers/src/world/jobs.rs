@@ -38,18 +38,60 @@ impl World {
             namespace: key.namespace.clone(),
             name: names::job_pod_group(&key.name, uid),
         };
-        let pods = self.pods_of_owner.of(uid).filter_map(|pod| self.pods.get(pod));
+        let group = self.groups.get(&group);
+        let own = self.pods_of_owner.of(uid).filter_map(|pod| self.pods.get(pod));
+        let mut pods: Vec<&PodRecord> = own.collect();
+        let complete = i64::try_from(pods.len()).is_ok_and(|own| own >= job.total_replicas());
+        if !complete && group.is_some_and(job::is_let_in) {
+            pods.extend(self.strangers(key, job));
+        }
         let lost = self.lost.get(uid).into_iter().flatten();
         Some(JobView {
-            pods: pods.collect(),
+            pods,
             lost: lost.collect(),
             unconfirmed: !self.confirmed.contains(uid),
             commands: self.commands_to(&key.to_string()),
             beside: Some(&self.companions),
             bereft: self.companions.is_bereft(uid),
             entropy: self.entropy,
-            ..JobView::of(job, self.groups.get(&group), &self.priorities)
+            ..JobView::of(job, group, &self.priorities)
         })
+    }
+
+    /// Pods of others that hold names which the Job wants, as far as it could make pods now.
+    fn strangers(&self, key: &ObjectKey, job: &Job) -> Vec<&PodRecord> {
+        let mut strangers = Vec::new();
+        let mut free = job::CREATES_MAX;
+        for task in &job.spec.tasks {
+            for index in 0..u32::try_from(task.replicas).unwrap_or(0) {
+                let name = ObjectKey {
+                    namespace: key.namespace.clone(),
+                    name: names::job_pod(&key.name, &task.name, index),
+                };
+                match self.pods.get(&name) {
+                    Some(pod) if pod.owner.as_deref() == job.metadata.uid.as_deref() => {}
+                    Some(pod) => strangers.push(pod),
+                    None if free == 0 => return strangers,
+                    None => free -= 1,
+                }
+            }
+        }
+        strangers
+    }
+
+    /// Jobs of others that may have waited for the name of a pod that goes.
+    pub(super) fn heirs(&self, pod: &ObjectKey) -> Vec<Work> {
+        let owner = self.pods.get(pod).and_then(|pod| pod.owner.as_deref());
+        let dashes = pod.name.match_indices('-').filter_map(|(at, _)| pod.name.get(..at));
+        let keys = dashes.map(|name| ObjectKey {
+            namespace: pod.namespace.clone(),
+            name: name.to_owned(),
+        });
+        let of_others = keys.filter(|key| {
+            let job = self.jobs.get(key);
+            job.is_some_and(|job| job.metadata.uid.as_deref() != owner)
+        });
+        of_others.map(Work::Job).collect()
     }
 
     /// The Commands to an address.

@@ -108,9 +108,11 @@ impl World {
 
     fn forget_pod(&mut self, key: &ObjectKey, uid: &Uid) -> Vec<Work> {
         let owner = self.pods.get(key).and_then(|pod| pod.owner.clone());
+        let heirs = self.heirs(key);
         let mut work = self.change_pod(key, |world| {
             world.pods.forget(key, uid);
         });
+        work.extend(heirs);
         work.extend(self.idle_owner(&key.namespace, owner.as_deref()));
         work
     }

@@ -107,7 +107,7 @@ fn the_pods() {
         pod["metadata"]["annotations"],
         json!({
             "note": "y", "volcano.sh/job-name": "train", "volcano.sh/task-spec": "w", "volcano.sh/task-index": "1",
-            "volcano.sh/queue-name": "q", "volcano.sh/job-version": "0", "volcano.sh/job-retry-count": "0",
+            "volcano.sh/queue-name": "q", "volcano.sh/job-version": "0", "volcano.sh/job-retry-count": "0", "basalt.sh/job-generation": "0",
             "volcano.sh/template-uid": "train-w", "scheduling.k8s.io/group-name": "train-uid-1",
             "volcano.sh/numa-topology-policy": "single-numa-node", "volcano.sh/preemptable": "true",
             "volcano.sh/jdb-min-available": "1",

@@ -468,3 +468,66 @@ fn people_are_told_what_is_done_and_why() {
         stage.cluster.events
     );
 }
+
+/// Volcano has no time for it at all; the containers tell only of their last restart, and a wait begins with the first.
+#[test]
+fn a_task_that_fails_for_long_is_answered_when_its_time_is_over() {
+    let workers = with(
+        task("w", 1),
+        &json!({"maxRetry": 2, "policies": [{"event": "TaskFailed", "action": "TerminateJob", "timeout": "60s"}]}),
+    );
+    let spec = json!({"minAvailable": 1, "tasks": [workers]});
+    life(
+        &spec,
+        "pass 1000
+         crash w-0 1
+         pass 100
+         crash w-0 2
+         = phase Running
+         pass 40
+         crash w-0 3
+         = phase Running
+         pass 19
+         = phase Running
+         pass 1
+         = phase Terminating",
+    );
+}
+
+/// What the job takes away itself is no eviction, also where it wants other pods in these places soon.
+#[test]
+fn scaling_down_and_up_again_within_the_grace_period_is_no_eviction() {
+    let spec = on("PodEvicted", "RestartJob");
+    let script = "scale w 1 1
+         = leaving w-1 w-2
+         scale w 3
+         = phase Running
+         = retry 0
+         = pods w-0
+         gone w-2
+         = pods w-0 w-2
+         = retry 0
+         reap
+         = pods w-0 w-1 w-2
+         run
+         = retry 0
+         = surplus 0
+         = group same
+         = phase Running";
+    life(&spec, script);
+    // Those that took their places can be evicted as any other.
+    life(&spec, &format!("{script}\n evict w-2\n = retry 1"));
+    life(
+        &spec,
+        "scale w 1 1\n scale w 3\n gone w-2\n run w-2\n evict w-2\n = retry 1",
+    );
+    // Down and up, step by step, and while nobody looks.
+    life(
+        &spec,
+        "scale w 2 1\n scale w 3\n scale w 1\n scale w 2\n reap\n run\n = pods w-0 w-1\n = retry 0\n = surplus 0",
+    );
+    life(
+        &spec,
+        "scale w 1 1\n down\n scale w 3\n reap\n up\n run\n = pods w-0 w-1 w-2\n = retry 0\n = surplus 0",
+    );
+}

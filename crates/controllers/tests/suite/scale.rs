@@ -234,3 +234,74 @@ fn a_claim_of_the_job_is_made_once_and_owned() {
     assert_eq!(object["metadata"]["ownerReferences"][0]["name"], "train");
     assert_eq!(object["spec"]["resources"]["requests"]["storage"], "1Gi");
 }
+
+/// What plugins made follows the spec when the job goes on, if it was scaled while it rested.
+#[test]
+fn hosts_follow_a_job_that_was_scaled_while_it_rested() {
+    let script =
+        format!("{STARTED} command AbortJob\n reap\n = phase Aborted\n scale w 5\n command ResumeJob\n let-in");
+    let stage = check(&elastic(), &format!("{script}\n = pods w-0 w-1 w-2 w-3 w-4"));
+    assert_eq!(hosts(&stage), 5);
+    let resumes = json!({"policies": [{"event": "JobUpdated", "action": "ResumeJob"}]});
+    let script =
+        format!("{STARTED} command AbortJob\n reap\n = phase Aborted\n scale w 5\n = phase Pending\n let-in\n run");
+    let stage = check(&with(elastic(), &resumes), &format!("{script}\n = phase Running"));
+    assert_eq!(hosts(&stage), 5);
+    // A policy for updates has its say once.
+    let aborts = json!({"policies": [{"event": "JobUpdated", "action": "AbortJob"}]});
+    let script = format!("{STARTED} scale w 5\n = phase Aborting\n reap\n command ResumeJob\n let-in\n run");
+    check(&with(elastic(), &aborts), &format!("{script}\n = phase Running"));
+}
+
+#[test]
+fn what_goes_goes_before_what_comes() {
+    let spec = json!({"minAvailable": 1, "tasks": [task("a", 3), task("b", 1)]});
+    let stage = check(
+        &spec,
+        &format!("{STARTED} down\n scale a 1\n scale b 2\n up\n = leaving a-1 a-2"),
+    );
+    let log = &stage.cluster.log;
+    let at = |line: &str| {
+        log.iter()
+            .position(|known| known == line)
+            .unwrap_or_else(|| panic!("{line} in {log:?}"))
+    };
+    assert!(at("delete Pod train-a-1") < at("create Pod train-b-1"), "{log:?}");
+}
+
+/// That one thing is there again says nothing about another.
+#[test]
+fn each_of_two_things_that_were_taken_away_is_made_again() {
+    let mut cluster = play(&elastic(), STARTED, None).cluster;
+    let mut map = cluster.get("ConfigMap", "n", "train-svc").expect("the hosts").clone();
+    cluster.force_remove("Service", "n", "train");
+    cluster.force_remove("ConfigMap", "n", "train-svc");
+    map["metadata"]["uid"] = json!("another");
+    cluster.put(map);
+    cluster.settle();
+    assert!(cluster.get("Service", "n", "train").is_some(), "{:?}", cluster.log);
+}
+
+#[test]
+fn what_somebody_else_made_is_told_of_and_used() {
+    let theirs = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "train", "namespace": "n"}});
+    let mut cluster = Cluster::with_jobs(vec![theirs, job(elastic())]);
+    cluster.settle();
+    let status = &cluster.get("Job", "n", "train").expect("the job")["status"];
+    assert_eq!(status["observedGeneration"], 1);
+    let told = |event: &&String| event.contains("Service train belongs to somebody else");
+    assert!(cluster.events.iter().any(|event| told(&event)));
+}
+
+/// A pod of somebody else is told of, and when it goes its name is used.
+#[test]
+fn a_name_that_a_stranger_holds_is_waited_for() {
+    let spec = json!({"minAvailable": 2, "tasks": [task("w", 3)]});
+    let stage = check(
+        &spec,
+        "stranger w-1\n let-in\n run w-0\n run w-2\n = phase Running\n gone w-1\n = pods w-0 w-1 w-2",
+    );
+    let told = |event: &String| event.contains("FailedCreate: Pod train-w-1 cannot be made");
+    assert!(stage.cluster.events.iter().any(told), "{:?}", stage.cluster.events);
+    assert!(stage.cluster.log.contains(&"create Pod train-w-1".to_owned()));
+}

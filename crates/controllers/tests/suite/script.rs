@@ -182,6 +182,7 @@ impl Stage {
             Some("group") => "other".to_owned(),
             Some("commands") => self.cluster.names("Command").len().to_string(),
             Some("restarts") => status["restarts"].as_array().map_or(0, Vec::len).to_string(),
+            Some("surplus") => status["surplus"].as_array().map_or(0, Vec::len).to_string(),
             other => panic!("unknown question {other:?}"),
         }
     }
@@ -201,6 +202,19 @@ impl Stage {
                     json!({"status": {"containerStatuses": [{"name": "c", "restartCount": count, "ready": true}]}});
                 self.cluster.merge("Pod", "n", &format!("train-{pod}"), &status);
             }
+            ["crash", pod, count] => {
+                let now = jiff::Timestamp::from_second(self.cluster.now)
+                    .expect("in range")
+                    .to_string();
+                let count: i32 = count.parse().expect("a count");
+                let last = json!({"terminated": {"exitCode": 1, "finishedAt": now}});
+                let container = json!({"name": "c", "restartCount": count, "ready": true, "lastState": last});
+                let status = json!({"status": {"containerStatuses": [container]}});
+                self.cluster.merge("Pod", "n", &format!("train-{pod}"), &status);
+            }
+            ["stranger", pod] => self.cluster.put(json!({
+                "apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("train-{pod}"), "namespace": "n"},
+            })),
             ["evict", pod] => self.cluster.delete("Pod", "n", &format!("train-{pod}")),
             ["gone", pod] => self.cluster.force_remove("Pod", "n", &format!("train-{pod}")),
             ["reap"] => {

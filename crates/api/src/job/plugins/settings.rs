@@ -292,6 +292,8 @@ settings! {
     }
 }
 
+/// Where svc mounts the files with the names of all pods.
+pub const HOSTS_FOLDER: &str = "/etc/volcano";
 /// Where `ssh` looks for keys of root.
 pub const SSH_FOLDER: &str = "/root/.ssh";
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use basalt_api::job::TaskSpec;
-use basalt_api::job::plugins::{Plugin, Svc};
+use basalt_api::job::plugins::{HOSTS_FOLDER, Plugin, Svc};
 use basalt_api::{Job, names};
 use k8s_openapi::api::core::v1::{ConfigMapVolumeSource, EnvVar, PodSpec, Volume, VolumeMount};
 use serde_json::{Map, Value, json};
@@ -13,9 +13,6 @@ use super::tensorflow::Cluster;
 use super::{Act, Wanted, edit, owned};
 use crate::change::Target;
 use crate::object;
-
-/// Where the files are in the pods.
-const FOLDER: &str = "/etc/volcano";
 
 /// Names pods and tells them about each other.
 #[derive(Debug)]
@@ -142,7 +139,7 @@ impl Act for Names {
         };
         let place = VolumeMount {
             name,
-            mount_path: FOLDER.to_owned(),
+            mount_path: HOSTS_FOLDER.to_owned(),
             ..VolumeMount::default()
         };
         edit::mount(pod, volume, &place);
