@@ -117,12 +117,12 @@ pub(crate) struct Namespaces {
     #[command(flatten)]
     one: Namespace,
     /// All namespaces
-    #[arg(long, short = 'A', conflicts_with = "namespace")]
+    #[arg(long, short = 'A')]
     pub(crate) all_namespaces: bool,
 }
 
 impl Namespaces {
-    /// The one to look into; nothing for all.
+    /// The one to look into; nothing for all, whatever else was said, as with kubectl.
     pub(crate) async fn take(&self, session: &mut Session<'_>) -> Result<Option<String>, CliError> {
         if self.all_namespaces {
             return Ok(None);

@@ -20,7 +20,7 @@ use crate::terminal::neutral;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  vcctl job run hello --image busybox --replicas 3 --min 3 -q research -- sleep 10\n  vcctl job run --name hello --command \"sh -c 'sleep 10'\"\n  vcctl job run -f train.yaml\n  kustomize build . | vcctl job run -f -",
-    group = clap::ArgGroup::new("what").args(["name", "name_flag", "filename"]).required(true)
+    group = clap::ArgGroup::new("what").args(["name", "name_flag", "filename"]).required(true).multiple(true)
 )]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -30,34 +30,29 @@ pub(crate) struct RunArgs {
     /// Queue that the job goes to [default: the file's, else default]
     #[arg(long, short = 'q')]
     queue: Option<String>,
-    /// Image of the container
-    #[arg(long, short = 'i', default_value = "busybox")]
-    image: String,
-    /// How many pods
-    #[arg(long, short = 'r', default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..))]
-    replicas: i32,
-    /// How many of them must run together for the job to start
-    #[arg(long, short = 'm', default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..))]
-    min: i32,
-    /// What each pod asks for
-    #[arg(long, short = 'R', default_value = "cpu=1000m,memory=100Mi")]
-    requests: Resources,
+    /// Image of the container [default: busybox]
+    #[arg(long, short = 'i')]
+    image: Option<String>,
+    /// How many pods [default: 1]
+    #[arg(long, short = 'r', value_parser = clap::value_parser!(i32).range(1..))]
+    replicas: Option<i32>,
+    /// How many of them must run together for the job to start [default: 1]
+    #[arg(long, short = 'm', value_parser = clap::value_parser!(i32).range(1..))]
+    min: Option<i32>,
+    /// What each pod asks for [default: cpu=1000m,memory=100Mi]
+    #[arg(long, short = 'R')]
+    requests: Option<Resources>,
     /// What each pod may use at most [default: what it asks for]
     #[arg(long, short = 'L')]
     limits: Option<Resources>,
-    /// Scheduler that places the pods
-    #[arg(long, short = 'S', default_value = names::SCHEDULER_NAME)]
-    scheduler: String,
+    /// Scheduler that places the pods [default: volcano]
+    #[arg(long, short = 'S')]
+    scheduler: Option<String>,
     /// Command to run instead of the image's own, split as a shell does
     #[arg(long, short = 'c', value_parser = parse_command)]
     command: Option<CommandLine>,
     /// Jobs to run instead: a YAML or JSON file, a folder of them, or - for stdin
-    #[arg(
-        long,
-        short = 'f',
-        value_name = "PATH",
-        conflicts_with_all = ["name", "name_flag", "words", "image", "replicas", "min", "requests", "limits", "scheduler", "command"]
-    )]
+    #[arg(long, short = 'f', value_name = "PATH")]
     filename: Option<PathBuf>,
     /// The same command, after `--`
     #[arg(value_name = "COMMAND", last = true, conflicts_with = "command")]
@@ -74,7 +69,12 @@ struct CommandLine(Vec<String>);
 pub(crate) async fn execute(args: RunArgs, session: &mut Session<'_>) -> Result<(), CliError> {
     let output = args.output;
     let jobs = match &args.filename {
-        Some(path) => manifest::read(path, args.namespace.namespace.as_deref(), args.queue.as_deref())?,
+        Some(path) => {
+            if let Some(warning) = args.in_vain() {
+                session.tell(&warning)?;
+            }
+            manifest::read(path, args.namespace.namespace.as_deref(), args.queue.as_deref())?
+        }
         None => vec![from_flags(args)?],
     };
     let all = jobs.len();
@@ -112,25 +112,64 @@ fn success(job: &Value) -> String {
     format!("run job {name} successfully in queue {queue}; `vcctl job view {name} -n {namespace}` shows how it goes\n")
 }
 
+impl RunArgs {
+    /// What was said about one job though the jobs come from a file. Volcano passes over it without a word.
+    fn in_vain(&self) -> Option<String> {
+        let given = [
+            ("the name", self.name.clone().take().is_some()),
+            ("--image", self.image.is_some()),
+            ("--replicas", self.replicas.is_some()),
+            ("--min", self.min.is_some()),
+            ("--requests", self.requests.is_some()),
+            ("--limits", self.limits.is_some()),
+            ("--scheduler", self.scheduler.is_some()),
+            ("the command", self.command.is_some() || !self.words.is_empty()),
+        ];
+        let flags: Vec<&str> = given
+            .iter()
+            .filter(|(_, given)| *given)
+            .map(|(flag, _)| *flag)
+            .collect();
+        (!flags.is_empty()).then(|| {
+            format!(
+                "warning: with --filename the file says it all: {} ignored",
+                flags.join(", ")
+            )
+        })
+    }
+}
+
+/// The name of the container: the job's, as Volcano has it, as far as it is one for a container.
+fn container_name(job: &str) -> String {
+    const LABEL_MAX: usize = 63;
+    let label: String = job.replace('.', "-").chars().take(LABEL_MAX).collect();
+    label.trim_end_matches('-').to_owned()
+}
+
 fn from_flags(args: RunArgs) -> Result<Value, CliError> {
     let Some(name) = args.name.take() else {
         return Err(CliError::Usage(
             "a job needs a name, or a file that has one (-f)".to_owned(),
         ));
     };
-    if args.min > args.replicas {
+    let (min, replicas) = (args.min.unwrap_or(1), args.replicas.unwrap_or(1));
+    if min > replicas {
         return Err(CliError::Usage(format!(
-            "--min {} is more than --replicas {}: the job could never start",
-            args.min, args.replicas
+            "--min {min} is more than --replicas {replicas}: the job could never start"
         )));
     }
-    let mut container = json!({"name": "main", "image": args.image, "imagePullPolicy": "IfNotPresent"});
+    let image = args.image.as_deref().unwrap_or("busybox");
+    let mut container = json!({"name": container_name(&name), "image": image, "imagePullPolicy": "IfNotPresent"});
     let words = args.command.map_or(args.words, |CommandLine(words)| words);
     if !words.is_empty() {
         container["command"] = json!(words);
     }
-    let limits = args.limits.unwrap_or_else(|| args.requests.clone());
-    if let Some(requests) = args.requests.json() {
+    let requests = match args.requests {
+        Some(requests) => requests,
+        None => "cpu=1000m,memory=100Mi".parse().map_err(CliError::Usage)?,
+    };
+    let limits = args.limits.unwrap_or_else(|| requests.clone());
+    if let Some(requests) = requests.json() {
         container["resources"]["requests"] = requests;
     }
     if let Some(limits) = limits.json() {
@@ -145,10 +184,10 @@ fn from_flags(args: RunArgs) -> Result<Value, CliError> {
         "kind": JOB.title,
         "metadata": {"name": name, "labels": {names::CLI_JOB: name}},
         "spec": {
-            "schedulerName": args.scheduler,
-            "minAvailable": args.min,
+            "schedulerName": args.scheduler.as_deref().unwrap_or(names::SCHEDULER_NAME),
+            "minAvailable": min,
             "queue": args.queue.as_deref().unwrap_or(names::DEFAULT_QUEUE),
-            "tasks": [{"replicas": args.replicas, "template": template}],
+            "tasks": [{"replicas": replicas, "template": template}],
         },
     });
     if let Some(namespace) = args.namespace.namespace {
@@ -196,7 +235,7 @@ mod tests {
     use crate::job::JobCommand;
     use clap::Parser;
 
-    fn parse(flags: &[&str]) -> Result<Value, String> {
+    fn read(flags: &[&str]) -> Result<RunArgs, String> {
         let args = ["vcctl", "job", "run"].iter().chain(flags);
         let cli = Cli::try_parse_from(args).map_err(|e| e.kind().to_string())?;
         let Command::Job {
@@ -205,7 +244,42 @@ mod tests {
         else {
             panic!("another command")
         };
-        from_flags(args).map_err(|e| e.to_string())
+        Ok(args)
+    }
+
+    fn parse(flags: &[&str]) -> Result<Value, String> {
+        from_flags(read(flags)?).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn what_is_said_besides_a_file_is_warned_of() {
+        let check = |flags: &[&str], expected: Option<&str>| {
+            let warning = read(flags).unwrap().in_vain();
+            assert_eq!(
+                warning.as_deref(),
+                expected
+                    .map(|flags| format!("warning: with --filename the file says it all: {flags} ignored"))
+                    .as_deref()
+            );
+        };
+        check(&["-f", "job.yaml"], None);
+        check(&["-f", "job.yaml", "-n", "ml", "-q", "research", "-o", "json"], None);
+        check(&["-f", "job.yaml", "-N", "a"], Some("the name"));
+        check(
+            &["a", "-f", "job.yaml", "-r", "3", "--", "y"],
+            Some("the name, --replicas, the command"),
+        );
+    }
+
+    #[test]
+    fn the_container_has_the_name_of_the_job() {
+        for (job, container) in [
+            ("hello", "hello"),
+            ("v1.hello", "v1-hello"),
+            (&"a.".repeat(32), &"a-".repeat(32)[..63]),
+        ] {
+            assert_eq!(container_name(job), container.trim_end_matches('-'));
+        }
     }
 
     #[test]
@@ -254,7 +328,6 @@ mod tests {
     fn wrong_flags_are_refused() {
         for flags in [
             &["a", "-c", "x", "--", "y"][..],
-            &["-f", "job.yaml", "--", "y"],
             &["a", "-N", "b"],
             &["a/b"],
             &[],
@@ -263,8 +336,6 @@ mod tests {
             &["-N", "a", "-m", "3"],
             &["-N", "a", "-R", "cpu=2c"],
             &["-N", "a", "-c", "echo 'open"],
-            &["-N", "a", "-f", "job.yaml"],
-            &["-f", "job.yaml", "--replicas", "3"],
             &["-N", "a", "-o", "wide"],
         ] {
             assert!(parse(flags).is_err(), "{flags:?}");

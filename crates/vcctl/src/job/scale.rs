@@ -103,7 +103,7 @@ async fn scale(
 ) -> Result<(Value, String), CliError> {
     let mut job = session.get(JOB, Some(namespace), name).await?;
     let uid = text(&job, "/metadata/uid").to_owned();
-    for _ in 1..TRIES {
+    for _ in 0..TRIES {
         let Some((patch, said)) = args.change(&job).map_err(|message| refused(namespace, name, message))? else {
             return Ok((job, String::new()));
         };
