@@ -15,6 +15,7 @@ use basalt_controllers::companion::KINDS;
 use basalt_controllers::world::{Work, World};
 use basalt_controllers::{Change, EventType, Target};
 use basalt_engine::Conf;
+use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job as BatchJob;
@@ -276,13 +277,16 @@ impl Controllers {
                 continue;
             };
             let (executor, sink, outlet) = (self.executor.clone(), frame.sink(), self.events.clone());
-            let (events, changes): (Vec<Change>, Vec<Change>) = outcome
-                .changes
-                .into_iter()
-                .partition(|change| matches!(change, Change::Event { .. }));
+            let steps = steps(outcome.changes);
             frame.spawn(async move {
-                let (written, failure) = executor.run(changes).await;
-                if failure.is_none() {
+                let (mut written, mut failure) = (Vec::new(), None);
+                for Step { changes, events } in steps {
+                    let (more, failed) = executor.run(changes).await;
+                    written.extend(more);
+                    failure = failed;
+                    if failure.is_some() {
+                        break;
+                    }
                     tell(&outlet, events);
                 }
                 // The loop is gone only when the whole system stops.
@@ -333,24 +337,17 @@ impl Controllers {
 
     /// What people see at a Job whose objects the server refuses: a quota that is used up, say.
     fn complaint(&self, work: &Work, error: &ExecuteError) -> Option<Change> {
-        let (Work::Job(key), ExecuteError::Refused { target, source }) = (work, error) else {
+        let (Work::Job(key), ExecuteError::Refused { target, verb, source }) = (work, error) else {
             return None;
         };
         let kube::Error::Api(status) = &**source else {
             return None; // nobody can be told while the server does not answer
         };
-        let reason = match target.kind.as_str() {
-            "Pod" => "FailedCreate",
-            "PodGroup" => "PodGroupError",
-            "PersistentVolumeClaim" => "PVCError",
-            "Job" => "JobStatusError",
-            _ => "PluginError",
-        };
         let job = self.world.job_view(key)?.job;
         Some(Change::Event {
             regarding: Target::new(&Job::api_version(&()), &Job::kind(&()), &key.namespace, &key.name),
             uid: job.metadata.uid.clone()?,
-            reason: reason.to_owned(),
+            reason: reason(&target.kind, verb).to_owned(),
             message: format!("{} {} was refused: {}", target.kind, target.name, status.message),
             event_type: EventType::Warning,
         })
@@ -373,6 +370,43 @@ impl Controllers {
     }
 }
 
+/// The word for a refusal.
+fn reason(kind: &str, verb: &Method) -> &'static str {
+    match kind {
+        "Pod" if *verb == Method::DELETE => "FailedDelete",
+        "Pod" => "FailedCreate",
+        "PodGroup" => "PodGroupError",
+        "PersistentVolumeClaim" => "PVCError",
+        "Job" => "JobStatusError",
+        _ => "PluginError",
+    }
+}
+
+/// Changes, and what is told when they are done.
+#[derive(Default)]
+struct Step {
+    changes: Vec<Change>,
+    events: Vec<Change>,
+}
+
+/// Cuts changes where something is told: what comes after may fail, and what was done is told all the same.
+fn steps(changes: Vec<Change>) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for change in changes {
+        let is_event = matches!(change, Change::Event { .. });
+        if steps.last().is_none_or(|step| !is_event && !step.events.is_empty()) {
+            steps.push(Step::default());
+        }
+        let Some(step) = steps.last_mut() else { continue };
+        if is_event {
+            step.events.push(change);
+        } else {
+            step.changes.push(change);
+        }
+    }
+    steps
+}
+
 /// Tells of what was done: of one thing about one object only the newest.
 fn tell(outlet: &Latest, events: Vec<Change>) {
     for event in events {
@@ -393,4 +427,56 @@ struct Named {
 /// The answer as an object; an answer of another form teaches nothing, and the watch will bring the object.
 fn parse<K: DeserializeOwned>(written: &Written) -> Option<K> {
     serde_json::from_str(&written.body).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `e` is an event, `d` a deletion.
+    #[test]
+    fn what_was_done_is_told_though_more_was_to_come() {
+        let change = |word: char| {
+            let target = Target::new("v1", "Pod", "n", "p");
+            match word {
+                'e' => Change::Event {
+                    regarding: target,
+                    uid: String::new(),
+                    reason: String::new(),
+                    message: String::new(),
+                    event_type: EventType::Normal,
+                },
+                _ => Change::Delete {
+                    target,
+                    uid: String::new(),
+                    resource_version: None,
+                },
+            }
+        };
+        let check = |words: &str, expected: &str| {
+            let found: Vec<String> = steps(words.chars().map(change).collect())
+                .iter()
+                .map(|step| "d".repeat(step.changes.len()) + &"e".repeat(step.events.len()))
+                .collect();
+            assert_eq!(found.join(" "), expected, "{words}");
+        };
+        check("", "");
+        check("dd", "dd");
+        check("ddee", "ddee");
+        check("e", "e");
+        check("edde", "e dde");
+        check("deded", "de de d");
+    }
+
+    #[test]
+    fn a_refusal_is_told_by_what_was_asked_for() {
+        for (kind, verb, expected) in [
+            ("Pod", Method::POST, "FailedCreate"),
+            ("Pod", Method::DELETE, "FailedDelete"),
+            ("PodGroup", Method::POST, "PodGroupError"),
+            ("Secret", Method::POST, "PluginError"),
+        ] {
+            assert_eq!(reason(kind, &verb), expected, "{verb} {kind}");
+        }
+    }
 }

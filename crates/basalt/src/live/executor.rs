@@ -31,10 +31,12 @@ pub enum ExecuteError {
         message: String,
     },
     /// The server refused or could not be reached.
-    #[error("writing {target:?}")]
+    #[error("{verb} of {target:?}")]
     Refused {
         /// What was to be written.
         target: Target,
+        /// How.
+        verb: Method,
         /// What the server said.
         #[source]
         source: Box<kube::Error>,
@@ -145,7 +147,7 @@ impl Executor {
                 let path = object_path(target, subresource.as_deref());
                 let body = with_preconditions(merge.clone(), uid.as_deref(), resource_version.as_deref());
                 let answer = self.send(Method::PATCH, &path, target, MERGE, &body).await;
-                gone_is_done(answer, target)
+                gone_is_done(answer, target, Method::PATCH)
             }
             Change::Strategic {
                 target,
@@ -156,7 +158,7 @@ impl Executor {
                 let path = object_path(target, subresource.as_deref());
                 let body = with_preconditions(patch.clone(), Some(uid), None);
                 let answer = self.send(Method::PATCH, &path, target, STRATEGIC, &body).await;
-                gone_is_done(answer, target)
+                gone_is_done(answer, target, Method::PATCH)
             }
             Change::Delete {
                 target,
@@ -185,7 +187,7 @@ impl Executor {
         let answer = self
             .send(Method::DELETE, &path, target, "application/json", &body)
             .await;
-        match gone_is_done(answer, target) {
+        match gone_is_done(answer, target, Method::DELETE) {
             // Another incarnation is not ours to delete; another version may be this one, changed since.
             Err(ExecuteError::Outdated { .. }) if version.is_none() => Ok(None),
             result => result.map(|_| None),
@@ -262,6 +264,7 @@ impl Executor {
             Err(kube::Error::Api(status)) if status.code == 404 || status.is_forbidden() => Ok(()),
             Err(source) => Err(ExecuteError::Refused {
                 target,
+                verb: Method::POST,
                 source: Box::new(source),
             }),
         }
@@ -280,7 +283,7 @@ impl Executor {
             .saturating_add(1);
         let patch = json!({"count": count, "lastTimestamp": now});
         let answer = self.send(Method::PATCH, &path, target, MERGE, &patch).await?;
-        gone_is_done(Ok(answer), target).map(|_| ())
+        gone_is_done(Ok(answer), target, Method::PATCH).map(|_| ())
     }
 }
 
@@ -309,6 +312,7 @@ fn already_exists_is_outdated(
         }),
         Err(source) => Err(ExecuteError::Refused {
             target: target.clone(),
+            verb: Method::POST,
             source: Box::new(source),
         }),
     }
@@ -317,6 +321,7 @@ fn already_exists_is_outdated(
 fn gone_is_done(
     answer: Result<Result<String, kube::Error>, ExecuteError>,
     target: &Target,
+    verb: Method,
 ) -> Result<Option<Written>, ExecuteError> {
     match answer? {
         Ok(body) => Ok(Some(Written {
@@ -330,6 +335,7 @@ fn gone_is_done(
         }),
         Err(source) => Err(ExecuteError::Refused {
             target: target.clone(),
+            verb,
             source: Box::new(source),
         }),
     }

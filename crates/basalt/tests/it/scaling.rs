@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::helpers::{apply, job_in};
 use crate::server::{Server, eventually, kubectl_present};
@@ -78,24 +78,67 @@ fn wrong(server: &Server, wishes: &[Wish]) -> Option<String> {
         if found != wanted {
             return Some(format!("{job} has {found:?}, wants {wanted:?}"));
         }
-        let group = groups
-            .iter()
-            .find(|group| text(group, "/metadata/ownerReferences/0/name") == job)?;
-        if group["spec"]["minMember"] != wish.min {
-            return Some(format!(
-                "{job}: minMember is {}, not {}",
-                group["spec"]["minMember"], wish.min
-            ));
-        }
-        let map = maps
-            .iter()
-            .find(|map| text(map, "/metadata/name") == format!("{job}-svc"));
-        let listed: Vec<&str> = map.map(|map| text(map, "/data/w.host").lines().collect())?;
-        if listed != hosts {
-            return Some(format!("{job}: the hosts are {listed:?}, not {hosts:?}"));
+        if let Some(wrong) = wrong_group(&groups, &job, *wish).or_else(|| wrong_hosts(&maps, &job, &hosts)) {
+            return Some(format!("{job}: {wrong}"));
         }
     }
     (!running.is_empty()).then(|| format!("pods of nobody: {running:?}"))
+}
+
+/// What is wrong with the group of a job.
+fn wrong_group(groups: &[Value], job: &str, wish: Wish) -> Option<String> {
+    let mut groups = groups.iter();
+    let group = groups.find(|group| text(group, "/metadata/ownerReferences/0/name") == job);
+    let Some(group) = group else {
+        return Some("there is no group".to_owned());
+    };
+    let wanted = json!({"minMember": wish.min, "minTaskMember": {"w": wish.replicas}, "minResources": {"cpu": wish.min.to_string()}});
+    let fields = wanted.as_object().into_iter().flatten();
+    let mut wrong = fields.filter(|(field, value)| group["spec"][field.as_str()] != **value);
+    wrong
+        .next()
+        .map(|(field, value)| format!("{field} is {}, not {value}", group["spec"][field.as_str()]))
+}
+
+/// What is wrong with the hosts of a job.
+fn wrong_hosts(maps: &[Value], job: &str, hosts: &[String]) -> Option<String> {
+    let name = format!("{job}-svc");
+    let Some(map) = maps.iter().find(|map| text(map, "/metadata/name") == name) else {
+        return Some("there is no hosts file".to_owned());
+    };
+    let listed: Vec<&str> = text(map, "/data/w.host").lines().collect();
+    (listed != hosts).then(|| format!("the hosts are {listed:?}, not {hosts:?}"))
+}
+
+/// What is missing is wrong, and so is what does not follow the scaling.
+#[test]
+fn a_group_and_a_hosts_file_that_are_missing_or_old_are_seen() {
+    let wish = Wish { replicas: 2, min: 1 };
+    let owner = json!([{"name": "j"}]);
+    let group = |min: u32, of_task: u32, cpu: &str| {
+        let spec = json!({"minMember": min, "minTaskMember": {"w": of_task}, "minResources": {"cpu": cpu}});
+        json!({"metadata": {"ownerReferences": owner}, "spec": spec})
+    };
+    for (groups, wrong) in [
+        (vec![], Some("there is no group")),
+        (vec![group(2, 2, "1")], Some("minMember is 2, not 1")),
+        (
+            vec![group(1, 1, "1")],
+            Some("minTaskMember is {\"w\":1}, not {\"w\":2}"),
+        ),
+        (
+            vec![group(1, 2, "2")],
+            Some("minResources is {\"cpu\":\"2\"}, not {\"cpu\":\"1\"}"),
+        ),
+        (vec![group(1, 2, "1")], None),
+    ] {
+        assert_eq!(wrong_group(&groups, "j", wish).as_deref(), wrong);
+    }
+    let map = |hosts: &str| vec![json!({"metadata": {"name": "j-svc"}, "data": {"w.host": hosts}})];
+    let hosts = ["a".to_owned(), "b".to_owned()];
+    assert_eq!(wrong_hosts(&[], "j", &hosts).as_deref(), Some("there is no hosts file"));
+    assert!(wrong_hosts(&map("a"), "j", &hosts).is_some());
+    assert_eq!(wrong_hosts(&map("a\nb"), "j", &hosts), None);
 }
 
 #[test]
