@@ -1,6 +1,8 @@
 //! Nodes that are locked for a queue.
 
-use crate::language::check_conf;
+use basalt_engine::Conf;
+
+use crate::language::{World, check_conf};
 
 const CONF: &str = "
 actions: enqueue, allocate, backfill
@@ -235,4 +237,25 @@ fn room_is_not_kept_on_a_node_that_is_locked_for_others() {
         > new n2[new-w-0]
         ",
     );
+}
+
+#[test]
+fn the_plugin_comes_and_goes_without_a_restart() {
+    let mut world = World::new(CONF);
+    for line in [
+        "queue a locks=n1",
+        "node n1 cpu=1",
+        "gang g min=1 pods=1 cpu=1 phase=Inqueue",
+    ] {
+        world.tell(line);
+    }
+    let locked =
+        "wait g 1: queue \"a\": nodes are locked for another queue; 0/1 nodes: 1 locked for queue \"a\".".to_owned();
+    assert_eq!(world.decide(), std::slice::from_ref(&locked));
+    world.engine.set_conf(Conf::parse(OFF).expect("a configuration"));
+    assert_eq!(world.decide(), ["g n1[g-w-0]"]);
+    world.tell("unbound g-w-0");
+    world.tell("wait 1000");
+    world.engine.set_conf(Conf::parse(CONF).expect("a configuration"));
+    assert_eq!(world.decide(), [locked]);
 }

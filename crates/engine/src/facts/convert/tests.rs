@@ -292,3 +292,74 @@ fn images_ports_and_strategies() {
     });
     assert_eq!(facts::<slim::Pod, PodFacts>(pod)["constraints"], expected);
 }
+
+#[test]
+fn locks_of_a_queue() {
+    let queue = |deleted: Value| {
+        json!({
+            "metadata": {"name": "q", "deletionTimestamp": deleted},
+            "spec": {"weight": 1, "guarantee": {"policy": "Guaranteed"}},
+            "status": {"reservation": {"nodes": ["n2", "n1", "n2"], "target": {"cpu": "1500m"}, "waitingFor": 3}},
+        })
+    };
+    let held = facts::<Queue, QueueFacts>(queue(Value::Null));
+    assert_eq!(held["locks"], json!(["n1", "n2"]));
+    assert_eq!(held["target"], json!({"cpu": 1500}));
+    assert_eq!(held["evicts"], json!(true));
+    let leaving = facts::<Queue, QueueFacts>(queue(json!("2026-01-01T00:00:00Z")));
+    assert_eq!((leaving.get("locks"), leaving.get("target")), (None, None));
+}
+
+/// Who is of its node, and who goes to every node.
+#[test]
+fn daemons_and_static_pods() {
+    let check = |kind: &str, controller: bool, toleration: Value, annotations: Value, expected: (bool, bool)| {
+        let pod = json!({
+            "metadata": {
+                "name": "p", "namespace": "ns", "annotations": annotations,
+                "ownerReferences": [{"apiVersion": "v1", "kind": kind, "name": "o", "uid": "o", "controller": controller}],
+            },
+            "spec": {"containers": [], "tolerations": [toleration]},
+        });
+        let pod: slim::Pod = serde_json::from_value(pod).expect("a pod");
+        let facts = PodFacts::from(&pod);
+        assert_eq!(
+            (facts.fixed, facts.constraints.everywhere),
+            expected,
+            "{kind} {toleration}"
+        );
+    };
+    let all = || json!({"operator": "Exists"});
+    let none = || json!({});
+    check("DaemonSet", true, all(), none(), (true, true));
+    check(
+        "DaemonSet",
+        true,
+        json!({"operator": "Exists", "key": "", "effect": ""}),
+        none(),
+        (true, true),
+    );
+    check(
+        "DaemonSet",
+        true,
+        json!({"operator": "Exists", "key": "k"}),
+        none(),
+        (true, false),
+    );
+    check(
+        "DaemonSet",
+        true,
+        json!({"operator": "Exists", "effect": "NoExecute"}),
+        none(),
+        (true, false),
+    );
+    check("DaemonSet", false, all(), none(), (false, false));
+    check("ReplicaSet", true, all(), none(), (false, false));
+    check(
+        "Node",
+        true,
+        all(),
+        json!({"kubernetes.io/config.mirror": "x"}),
+        (true, false),
+    );
+}
