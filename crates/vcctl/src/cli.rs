@@ -130,3 +130,16 @@ impl Namespaces {
         session.namespace(self.one.namespace.clone()).await.map(Some)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_namespaces_may_be_asked_for_beside_one() {
+        for kind in ["job", "pod"] {
+            let words = ["vcctl", kind, "list", "--all-namespaces", "-n", "ml"];
+            assert!(<Cli as Parser>::try_parse_from(words).is_ok(), "{kind}");
+        }
+    }
+}
