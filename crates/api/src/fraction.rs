@@ -59,7 +59,7 @@ impl FromStr for Fraction {
     type Err = FractionError;
 
     fn from_str(text: &str) -> Result<Self, FractionError> {
-        let fraction = Self(Quantity::parse(text)?);
+        let fraction = Self(Quantity::parse(cut(text))?);
         if fraction.is_share() {
             return Ok(fraction);
         }
@@ -80,9 +80,29 @@ impl Serialize for Fraction {
     }
 }
 
+/// Without the decimals beyond the ninth: a share is never more than what was written.
+fn cut(text: &str) -> &str {
+    let decimals = text.strip_prefix("0.").unwrap_or_default();
+    let is_plain = decimals.len() > 9 && decimals.bytes().all(|byte| byte.is_ascii_digit());
+    text.get(..11).filter(|_| is_plain).unwrap_or(text)
+}
+
+/// A share as it is written: a number, or the text of one.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Number(f64),
+    Text(String),
+}
+
 impl<'de> Deserialize<'de> for Fraction {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Quantity::deserialize(deserializer).map(Self)
+        let text = match Written::deserialize(deserializer)? {
+            // Written out in the fewest digits that mean this number, never with an exponent.
+            Written::Number(number) => number.to_string(),
+            Written::Text(text) => text,
+        };
+        Quantity::parse(cut(&text)).map(Self).map_err(serde::de::Error::custom)
     }
 }
 
@@ -113,6 +133,12 @@ mod tests {
         check("1", 7, 7);
         check("0", 7, 0);
         check("0.333333333", 3, 0);
+        check("0.3333333333", 3, 0);
+        check("0.6666666666666666", 30, 19);
+        check("0.30000000000000004", 10, 3);
+        check("0.99999999999", 10, 9);
+        check("\"0.3333333333\"", 3, 0);
+        check("1e-3", 1000, 1);
         check("1.5", 10, 0);
         check("-0.5", 10, 0);
     }
@@ -122,7 +148,7 @@ mod tests {
         for text in ["0", "0.2", "1", "1.0", "250m"] {
             assert!(text.parse::<Fraction>().is_ok(), "{text}");
         }
-        for text in ["", "-0.1", "1.01", "20%", "half"] {
+        for text in ["", "-0.1", "1.01", "1.0000000001", "20%", "half"] {
             assert!(text.parse::<Fraction>().is_err(), "{text}");
         }
     }
