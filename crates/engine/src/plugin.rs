@@ -28,7 +28,7 @@ use std::sync::Arc;
 use basalt_api::reason::Code;
 
 pub use self::hooks::{Hook, Hooks};
-pub(crate) use self::pdb::within_budgets;
+pub(crate) use self::pdb::Allowance;
 use crate::conf::PluginConf;
 use crate::model::{ClassId, JobId, NOTHING, NodeId, QueueId, TaskId};
 use crate::resources::{Amounts, DimId};

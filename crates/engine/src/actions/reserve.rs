@@ -13,7 +13,7 @@ use crate::ledger::Status;
 use crate::model::{JobId, NodeId, QueueId, TaskId};
 use crate::mutants::mutant;
 use crate::plan::Purpose;
-use crate::plugin::within_budgets;
+use crate::plugin::Allowance;
 use crate::resources::{Amounts, DimId};
 use crate::session::State;
 
@@ -222,7 +222,8 @@ impl Cycle<'_> {
     ) -> Vec<Bundle> {
         let model = &self.state.model;
         let mut taken: Vec<Bundle> = Vec::new();
-        let mut gone: Vec<TaskId> = Vec::new();
+        let mut gone: FxHashSet<TaskId> = FxHashSet::default();
+        let mut allowance = Allowance::new(self.state);
         let frees = |task: TaskId, dim: DimId| {
             let is_there = nodes.contains(&self.state.ledger.node(task));
             let request = model.classes.request(model.tasks[task].class);
@@ -236,9 +237,8 @@ impl Cycle<'_> {
                 left.map(|task| vec![task]).collect()
             };
             for tasks in units {
-                let allowed = within_budgets(self.state, &[&gone[..], &tasks].concat()).len();
                 let is_met = lacks.iter().all(|&(_, lack)| lack <= 0);
-                if (is_met && !mutant!(EvictBeyondTarget)) || tasks.is_empty() || allowed < gone.len() + tasks.len() {
+                if (is_met && !mutant!(EvictBeyondTarget)) || tasks.is_empty() || !allowance.spend(&tasks) {
                     continue;
                 }
                 for (dim, lack) in &mut lacks {
@@ -249,20 +249,25 @@ impl Cycle<'_> {
             }
         }
         // The most important of them stay if they can. Where a gang goes, what it had to spare goes with it.
-        for at in (0..taken.len()).rev() {
-            let (job, whole) = (taken[at].job, taken[at].whole);
-            let leads = taken.iter().any(|other| other.whole && other.job == job);
-            let needed = lacks.iter().any(|&(dim, lack)| {
-                let freed: i64 = taken[at].tasks.iter().map(|&task| frees(task, dim)).sum();
-                freed > 0 && lack + freed > 0
-            });
-            if !needed && (whole || !leads) && !mutant!(EvictBeyondTarget) {
-                for (dim, lack) in &mut lacks {
-                    *lack += taken[at].tasks.iter().map(|&task| frees(task, *dim)).sum::<i64>();
-                }
-                taken.remove(at);
+        let mut whole_gangs: FxHashSet<JobId> = taken.iter().filter(|one| one.whole).map(|one| one.job).collect();
+        let mut stays = vec![false; taken.len()];
+        for (bundle, stays) in taken.iter().zip(&mut stays).rev() {
+            let freed = |dim: DimId| bundle.tasks.iter().map(|&task| frees(task, dim)).sum::<i64>();
+            let needed = lacks.iter().any(|&(dim, lack)| freed(dim) > 0 && lack + freed(dim) > 0);
+            let follows = !bundle.whole && whole_gangs.contains(&bundle.job);
+            if needed || follows || mutant!(EvictBeyondTarget) {
+                continue;
+            }
+            for (dim, lack) in &mut lacks {
+                *lack += freed(*dim);
+            }
+            *stays = true;
+            if bundle.whole {
+                whole_gangs.remove(&bundle.job);
             }
         }
+        let mut stays = stays.into_iter();
+        taken.retain(|_| !stays.next().unwrap_or(false));
         taken
     }
 }

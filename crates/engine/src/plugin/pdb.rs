@@ -33,30 +33,50 @@ impl Plugin for Pdb {
     }
 }
 
-/// The pods, from the first, that can go together without a budget being passed. Whom we told to go before and the API does
-/// not show yet counts as gone already.
-pub(crate) fn within_budgets(state: &State, candidates: &[TaskId]) -> Vec<TaskId> {
-    if state.model.budgets.is_empty() || mutant!(IgnoreBudgets) {
-        return candidates.to_vec();
+/// The pods, from the first, that can go together without a budget being passed.
+fn within_budgets(state: &State, candidates: &[TaskId]) -> Vec<TaskId> {
+    let mut allowance = Allowance::new(state);
+    let goes = |task: &TaskId| allowance.spend(std::slice::from_ref(task));
+    candidates.iter().copied().filter(goes).collect()
+}
+
+/// What disruption budgets leave. Whom we told to go before and the API does not show yet counts as gone already.
+pub(crate) struct Allowance<'s> {
+    state: &'s State,
+    /// By budget; none where nothing is limited.
+    left: Option<FxHashMap<&'s str, u32>>,
+}
+
+impl<'s> Allowance<'s> {
+    /// What there is now.
+    pub(crate) fn new(state: &'s State) -> Self {
+        if state.model.budgets.is_empty() || mutant!(IgnoreBudgets) {
+            return Self { state, left: None };
+        }
+        let budgets = state.model.budgets.values();
+        let mut left: FxHashMap<&str, u32> = budgets.map(|budget| (&*budget.key, budget.allowed)).collect();
+        let going: FxHashSet<TaskId> = state.going().collect();
+        for budget in going.into_iter().flat_map(|task| budgets_of(state, task)) {
+            left.entry(&budget.key).and_modify(|left| *left = left.saturating_sub(1));
+        }
+        Self {
+            state,
+            left: Some(left),
+        }
     }
-    let mut left: FxHashMap<&str, u32> = FxHashMap::default();
-    for budget in state.model.budgets.values() {
-        left.insert(&budget.key, budget.allowed);
-    }
-    let mut spend = |task: TaskId, force: bool| {
-        let budgets: Vec<&str> = budgets_of(state, task).map(|budget| &*budget.key).collect();
-        let goes = force
-            || budgets
-                .iter()
-                .all(|budget| left.get(budget).is_some_and(|&left| left > 0));
-        for budget in budgets.iter().filter(|_| goes) {
-            left.entry(budget).and_modify(|left| *left = left.saturating_sub(1));
+
+    /// Lets these pods go, all of them or none; says whether they may.
+    pub(crate) fn spend(&mut self, tasks: &[TaskId]) -> bool {
+        let Some(left) = &mut self.left else { return true };
+        let mut needed: FxHashMap<&str, u32> = FxHashMap::default();
+        for budget in tasks.iter().flat_map(|&task| budgets_of(self.state, task)) {
+            *needed.entry(&budget.key).or_default() += 1;
+        }
+        let covers = |(budget, needed): (&&str, &u32)| left.get(budget).is_some_and(|left| left >= needed);
+        let goes = needed.iter().all(covers);
+        for (budget, needed) in needed.into_iter().filter(|_| goes) {
+            left.entry(budget).and_modify(|left| *left = left.saturating_sub(needed));
         }
         goes
-    };
-    let going: FxHashSet<TaskId> = state.going().collect();
-    for task in going {
-        spend(task, true);
     }
-    candidates.iter().copied().filter(|&task| spend(task, false)).collect()
 }

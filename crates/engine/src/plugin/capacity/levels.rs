@@ -38,6 +38,14 @@ pub(super) fn share_out(state: &State, tree: &Tree, from_weight: bool) -> Shares
     shares
 }
 
+/// What is kept for a queue and all queues below it: what a parent does not say is what its children say together.
+fn kept_within(state: &State, tree: &Tree, queue: QueueId, dim: DimId) -> i64 {
+    let own = kept(state, queue, dim, state.locked_below());
+    let below = tree.children(queue).iter();
+    let below = below.map(|&child| kept_within(state, tree, child, dim));
+    own.max(below.fold(0, i64::saturating_add))
+}
+
 /// The children of a queue: what they are due of its due, and their limits from its own.
 fn descend(shares: &mut Shares, state: &State, tree: &Tree, parent: QueueId, from_weight: bool) {
     let children = tree.children(parent);
@@ -45,7 +53,7 @@ fn descend(shares: &mut Shares, state: &State, tree: &Tree, parent: QueueId, fro
     let whole = |dim: DimId| due[dim.index()].filter(|_| from_weight);
     set_dues(shares, state, children, whole, false);
     for dim in shares.dims() {
-        let kept = |child: QueueId| kept(state, child, dim, state.locked_below());
+        let kept = |child: QueueId| kept_within(state, tree, child, dim);
         let all = children
             .iter()
             .fold(0, |sum: i64, &child| sum.saturating_add(kept(child)));
