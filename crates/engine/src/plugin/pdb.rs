@@ -57,7 +57,8 @@ impl<'s> Allowance<'s> {
         let mut left: FxHashMap<&str, u32> = budgets.map(|budget| (&*budget.key, budget.allowed)).collect();
         let going: FxHashSet<TaskId> = state.going().collect();
         for budget in going.into_iter().flat_map(|task| budgets_of(state, task)) {
-            left.entry(&budget.key).and_modify(|left| *left = left.saturating_sub(1));
+            left.entry(&budget.key)
+                .and_modify(|left| *left = left.saturating_sub(1));
         }
         Self {
             state,
@@ -75,7 +76,8 @@ impl<'s> Allowance<'s> {
         let covers = |(budget, needed): (&&str, &u32)| left.get(budget).is_some_and(|left| left >= needed);
         let goes = needed.iter().all(covers);
         for (budget, needed) in needed.into_iter().filter(|_| goes) {
-            left.entry(budget).and_modify(|left| *left = left.saturating_sub(needed));
+            left.entry(budget)
+                .and_modify(|left| *left = left.saturating_sub(needed));
         }
         goes
     }

@@ -260,13 +260,17 @@ fn assert_locks_hold(world: &World) {
             _ => {}
         }
     }
+    // A queue of which nothing is known, or nothing of what is above it, hangs below root.
     let way_up = |name: &Arc<str>| {
         let mut way = vec![name.clone()];
-        while let Some(parent) = queues
-            .get(way.last().expect("itself"))
-            .map(|queue| queue.parent.clone())
-        {
-            if parent.is_empty() || way.contains(&parent) {
+        while **way.last().expect("itself") != *"root" {
+            let parent = queues
+                .get(way.last().expect("itself"))
+                .map(|queue| queue.parent.clone());
+            let parent = parent
+                .filter(|parent| !parent.is_empty())
+                .unwrap_or_else(|| "root".into());
+            if way.contains(&parent) {
                 break;
             }
             way.push(parent);
