@@ -329,10 +329,15 @@ impl View<'_> {
     }
 }
 
-/// Whether a set that serves is given up for a better one: for much more, or for any more where that one is ready now.
+/// Whether a set that serves is given up for a better one. One that is ready is given up for much more, and never for
+/// one that is not; one that waits is given up for much more, or for any more where that one is ready.
 fn moves(question: &Question, held: &[usize], best: &[usize]) -> bool {
     let gain = question.score(best) - question.score(held);
-    gain >= GAIN_MIN || (gain > GAIN_ANY && !question.is_met(held) && question.is_met(best))
+    match (question.is_met(held), question.is_met(best)) {
+        (true, false) => false,
+        (false, true) => gain > GAIN_ANY,
+        _ => gain >= GAIN_MIN,
+    }
 }
 
 /// Amounts as people read them: `cpu 12 of 20`.

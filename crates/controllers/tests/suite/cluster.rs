@@ -31,6 +31,8 @@ pub(crate) struct Cluster {
     with_jobs: bool,
     /// Nobody is there to see what happens.
     down: bool,
+    /// Nodes that were locked for a queue while an unrelated one held them.
+    pub(crate) conflicts: Vec<String>,
     /// By which rules nodes are locked.
     rules: Option<Rules>,
     /// What is stored is what the controllers asked for: they know it from the answer before the watch tells.
@@ -70,6 +72,7 @@ impl Cluster {
             down: false,
             answering: false,
             rules: None,
+            conflicts: Vec::new(),
         };
         cluster.settle();
         for object in objects {
@@ -111,6 +114,41 @@ impl Cluster {
 
     fn time(&self) -> Timestamp {
         Timestamp::from_second(self.now).expect("in range")
+    }
+
+    /// The names of the queues above one.
+    fn above(&self, name: &str) -> BTreeSet<String> {
+        let mut above = BTreeSet::new();
+        let mut here = name.to_owned();
+        while let Some(queue) = self.get("Queue", "", &here) {
+            let parent = queue["spec"]["parent"].as_str().unwrap_or_default().to_owned();
+            if !above.insert(parent.clone()) {
+                break;
+            }
+            here = parent;
+        }
+        above
+    }
+
+    /// Nobody may take a node that a stranger holds.
+    fn look_for_conflicts(&mut self, taker: &str, nodes: &Value) {
+        let nodes: BTreeSet<&str> = nodes.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let held = |name: &str| -> BTreeSet<String> {
+            let held = self.queue(name)["status"]["reservation"]["nodes"].as_array();
+            held.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let before = held(taker);
+        let conflicts: Vec<String> = self
+            .names("Queue")
+            .into_iter()
+            .filter(|other| *other != taker && !self.above(other).contains(taker) && !self.above(taker).contains(*other))
+            .flat_map(|other| {
+                let theirs = held(other);
+                let both = nodes.iter().filter(|node| theirs.contains(**node) && !before.contains(**node));
+                both.map(|node| format!("{taker} takes {node} from {other}")).collect::<Vec<_>>()
+            })
+            .collect();
+        self.conflicts.extend(conflicts);
     }
 
     /// Creates an object, or replaces all but its identity.
@@ -359,6 +397,7 @@ impl Cluster {
                     assert!(merge["status"].get(field).is_none(), "{field} is not ours: {merge}");
                 }
                 if let Some((kind, namespace, name)) = key {
+                    self.look_for_conflicts(&name, &merge["status"]["reservation"]["nodes"]);
                     self.merge(&kind, &namespace, &name, merge);
                 }
             }
