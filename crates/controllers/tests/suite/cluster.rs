@@ -132,20 +132,34 @@ impl Cluster {
 
     /// Nobody may take a node that a stranger holds.
     fn look_for_conflicts(&mut self, taker: &str, nodes: &Value) {
-        let nodes: BTreeSet<&str> = nodes.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let nodes: BTreeSet<&str> = nodes
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         let held = |name: &str| -> BTreeSet<String> {
             let held = self.queue(name)["status"]["reservation"]["nodes"].as_array();
-            held.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+            held.into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect()
         };
         let before = held(taker);
         let conflicts: Vec<String> = self
             .names("Queue")
             .into_iter()
-            .filter(|other| *other != taker && !self.above(other).contains(taker) && !self.above(taker).contains(*other))
+            .filter(|other| {
+                *other != taker && !self.above(other).contains(taker) && !self.above(taker).contains(*other)
+            })
             .flat_map(|other| {
                 let theirs = held(other);
-                let both = nodes.iter().filter(|node| theirs.contains(**node) && !before.contains(**node));
-                both.map(|node| format!("{taker} takes {node} from {other}")).collect::<Vec<_>>()
+                let both = nodes
+                    .iter()
+                    .filter(|node| theirs.contains(**node) && !before.contains(**node));
+                both.map(|node| format!("{taker} takes {node} from {other}"))
+                    .collect::<Vec<_>>()
             })
             .collect();
         self.conflicts.extend(conflicts);

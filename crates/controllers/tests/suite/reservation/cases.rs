@@ -2,6 +2,12 @@
 
 use super::check;
 
+/// So many nodes of one core.
+fn nodes(count: usize) -> String {
+    let lines: Vec<String> = (0..count).map(|n| format!("node n{n:02} cpu=1\n")).collect();
+    lines.concat()
+}
+
 #[test]
 fn the_set_is_to_the_point() {
     // The smallest sum that reaches the target.
@@ -216,7 +222,7 @@ fn a_share_of_the_nodes() {
         "{four} queue q share=0.5:nvidia.com/gpu\n = q PercentageTooSmall"
     ));
     // Decimal, not binary: 0.29 of 100 is 29.
-    let many: String = (0..100).map(|n| format!("node n{n:02} cpu=1\n")).collect();
+    let many = nodes(100);
     let locked: Vec<String> = (0..29).map(|n| format!("n{n:02}")).collect();
     check(&format!("{many} queue q share=0.29:cpu\n = q {} Met", locked.join(" ")));
     // Nodes that others hold count, but cannot be had.
@@ -274,7 +280,7 @@ fn a_set_moves_only_for_a_gain() {
          gone b\n = q n2 Met\n gone a\n = q n2 Met",
     );
     // A guarantee that was lowered needs fewer nodes, however little that gains.
-    let many: String = (0..50).map(|n| format!("node n{n:02} cpu=1\n")).collect();
+    let many = nodes(50);
     check(&format!(
         "{many} queue q cpu=3\n = q n00 n01 n02 Met\n queue q cpu=2\n = q n00 n01 Met"
     ));

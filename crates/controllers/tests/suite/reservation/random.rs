@@ -23,9 +23,16 @@ fn line() -> impl Strategy<Value = String> {
         |(queue, cpu, gpu, evicts, share, state)| {
             let (name, parent) = QUEUES[queue];
             let policy = if evicts { "Guaranteed" } else { "" };
-            let share = if share < 3 { format!("share=0.{}:cpu", share + 2) } else { String::new() };
+            let share = if share < 3 {
+                format!("share=0.{}:cpu", share + 2)
+            } else {
+                String::new()
+            };
             let state = if state == 0 { "closed" } else { "" };
-            format!("queue {name} parent={parent} cpu={} gpu={gpu} {policy} {share} {state}", 4 * cpu)
+            format!(
+                "queue {name} parent={parent} cpu={} gpu={gpu} {policy} {share} {state}",
+                4 * cpu
+            )
         },
     );
     let pod = (0..8_usize, 0..6_usize, 0..5_usize, 1..4_u32, 0..12_u32).prop_map(|(pod, node, queue, cpu, word)| {
@@ -34,7 +41,10 @@ fn line() -> impl Strategy<Value = String> {
             .copied()
             .unwrap_or("");
         let place = if word.is_empty() && cpu == 3 { "for" } else { "on" };
-        format!("pod x{pod} {place}={} queue={} cpu={cpu} {word}", NODES[node], QUEUES[queue].0)
+        format!(
+            "pod x{pod} {place}={} queue={} cpu={cpu} {word}",
+            NODES[node], QUEUES[queue].0
+        )
     });
     prop_oneof![
         4 => node,
@@ -51,7 +61,9 @@ fn line() -> impl Strategy<Value = String> {
 /// Does a line if it makes sense now; who is dropped from a node stays where it is bound.
 fn apply(cluster: &mut Cluster, line: &str) {
     let name = line.split_whitespace().nth(1).unwrap_or_default();
-    let bound = cluster.get("Pod", "n", name).or_else(|| cluster.get("Pod", "kube-system", name));
+    let bound = cluster
+        .get("Pod", "n", name)
+        .or_else(|| cluster.get("Pod", "kube-system", name));
     if line.starts_with("pod ") && bound.is_some_and(|pod| !pod["spec"]["nodeName"].is_null()) {
         return; // pods do not move
     }
@@ -86,7 +98,9 @@ fn settled(cluster: &Cluster) -> Result<(), TestCaseError> {
     let holders = holders(cluster);
     for (node, queues) in &holders {
         let below = queues.contains("c") || queues.contains("d");
-        let reserves = cluster.get("Queue", "", "p").is_some_and(|p| !p["status"]["reservation"].is_null());
+        let reserves = cluster
+            .get("Queue", "", "p")
+            .is_some_and(|p| !p["status"]["reservation"].is_null());
         prop_assert!(!below || !reserves || queues.contains("p"), "{node}: {queues:?}");
     }
     for queue in cluster.names("Queue") {
@@ -98,14 +112,24 @@ fn settled(cluster: &Cluster) -> Result<(), TestCaseError> {
             let text = reservation[list][name].as_str().unwrap_or("0").to_owned();
             basalt_api::quantity::Quantity::parse(&text).expect("a quantity").nano()
         };
-        let names: Vec<String> = reservation["target"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
-        let met = names.iter().all(|name| amount("resource", name) + amount("used", name) >= amount("target", name));
+        let names: Vec<String> = reservation["target"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.clone())
+            .collect();
+        let met = names
+            .iter()
+            .all(|name| amount("resource", name) + amount("used", name) >= amount("target", name));
         if told.ends_with("Met") {
             prop_assert!(met, "{queue} says Met: {reservation}");
         }
         if told.ends_with("WaitingForPods") || told.ends_with("Evicting") {
             prop_assert!(!met, "{queue} says {told}: {reservation}");
-            prop_assert!(reservation["waitingFor"].as_i64() > Some(0), "{queue} says {told}: {reservation}");
+            prop_assert!(
+                reservation["waitingFor"].as_i64() > Some(0),
+                "{queue} says {told}: {reservation}"
+            );
         }
     }
     Ok(())
@@ -126,7 +150,7 @@ fn play(lines: &[String], crash_after: Option<usize>) -> Result<Cluster, TestCas
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn locks_are_exclusive_nested_and_truly_told(lines in prop::collection::vec(line(), 5..40)) {
