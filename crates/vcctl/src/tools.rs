@@ -197,7 +197,7 @@ mod tests {
         let ml = r#"namespace: Some("ml")"#;
         check(
             "vsub -n train -N ml -r 3 -m 2",
-            Some(&["Run(", train, ml, "replicas: 3"]),
+            Some(&["Run(", train, ml, "replicas: Some(3)"]),
         );
         check("vsub train -- sleep 10", Some(&["Run(", r#""sleep", "10""#]));
         check("/bin/vjobs", Some(&["Job", "List("]));

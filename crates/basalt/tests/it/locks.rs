@@ -8,7 +8,7 @@ use crate::helpers::{apply, is_running, job_in};
 use crate::server::{Server, eventually, kubectl_present};
 
 /// A condition says that an eviction is blocked only after half a minute.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const NODES: [&str; 4] = ["--nodes", "4", "--node-cpu", "4"];
 
 fn conf(locks: bool) -> String {
