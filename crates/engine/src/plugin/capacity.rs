@@ -231,9 +231,13 @@ impl Plugin for Capacity {
         let has = |dim| self.shares.has(state, queue, dim);
         let limit = |bound: QueueId, dim| self.shares.limit.get(bound.index(), dim);
         let fits = |&bound: &QueueId| shares::asked(&more).all(|(dim, more)| has(dim) + more <= limit(bound, dim));
+        // Who goes for one pod is judged by what that pod is short of; who goes for several, by all that they ask for: else
+        // two gangs that are each within their due in one dimension only could take turns for ever.
+        let asked: Vec<DimId> = shares::asked(&more).map(|(dim, _)| dim).collect();
+        let dims = (tasks.len() > 1).then_some(&asked[..]);
         self.tree.damage(queue).is_none()
             && self.bounds(state, queue).iter().all(fits)
-            && self.is_entitled(state, queue, &more, None)
+            && self.is_entitled(state, queue, &more, dims)
     }
 
     fn victims(&self, state: &State, claim: &Claim, candidates: &[TaskId]) -> Option<Vec<TaskId>> {

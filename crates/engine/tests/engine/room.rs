@@ -316,3 +316,34 @@ proptest! {
         check(&cluster)?;
     }
 }
+
+/// Two queues that deserve too little of what one pod of theirs asks for took turns.
+#[test]
+fn who_was_evicted_by_whole_gangs_does_not_take_it_back() {
+    let group = |queue, min, pods, cpu, memory, high, runs| Group {
+        queue,
+        min,
+        pods,
+        cpu,
+        memory,
+        high,
+        runs,
+    };
+    let plugins = "tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins: [{name: overcommit}, {name: drf, enablePreemptable: false}, {name: predicates}, {name: capacity}, {name: nodeorder}]";
+    let cluster = Cluster {
+        conf: format!("actions: enqueue, allocate, gangpreempt, gangreclaim\n{plugins}"),
+        nodes: vec![(1, 1), (4, 2), (5, 3)],
+        queues: vec![(2, 3, 0), (3, 2, 0), (0, 0, 0)],
+        groups: vec![
+            group(1, 0, 2, 3, 0, false, true),
+            group(2, 1, 1, 1, 0, false, false),
+            group(3, 3, 3, 2, 1, false, false),
+            group(1, 2, 2, 3, 1, true, true),
+        ],
+    };
+    if let Err(error) = check(&cluster) {
+        panic!("{error}");
+    }
+}
