@@ -7,6 +7,7 @@ pub mod hold;
 pub mod live;
 mod measure;
 pub mod queues;
+pub mod reservation;
 pub mod store;
 
 use anyhow::Context;
@@ -28,6 +29,8 @@ pub enum Bench {
     Hold(hold::HoldOptions),
     /// Queues, 10,000 of them: admission decisions, closing the tree, counters
     Queues(queues::QueuesOptions),
+    /// Reserved nodes: a round that chooses them for every queue
+    Reservation(reservation::ReservationOptions),
 }
 
 impl Bench {
@@ -35,7 +38,7 @@ impl Bench {
     pub fn run(self) -> anyhow::Result<()> {
         // Decisions and reads are measured on one core; everything else has the machine.
         let mut builder = match self {
-            Self::Engine(_) | Self::Get(_) => tokio::runtime::Builder::new_current_thread(),
+            Self::Engine(_) | Self::Get(_) | Self::Reservation(_) => tokio::runtime::Builder::new_current_thread(),
             _ => tokio::runtime::Builder::new_multi_thread(),
         };
         let runtime = builder.enable_all().build().context("starting the async runtime")?;
@@ -48,6 +51,7 @@ impl Bench {
                 Self::Live(options) => live::run(options).await,
                 Self::Hold(options) => hold::run(options).await,
                 Self::Queues(options) => queues::run(options).await,
+                Self::Reservation(options) => reservation::run(options),
             }
         })
     }

@@ -2,11 +2,13 @@
 //!
 //! Nodes with the same numbers are one *kind*, and a set is a count per kind: a cluster of 10,000 nodes has few
 //! kinds. Small problems are solved [exactly](exact), by trying all counts and leaving out what cannot win. For the
-//! others good sets are [guessed](seeds), and the best of them is [improved](wander) by small changes. How much is
-//! tried is counted, never timed, so that the same problem has the same answer everywhere.
+//! others good sets are [guessed](seeds), and the best of them is [improved](wander) by small changes; a set of few nodes
+//! is held against all its [neighbours](polish). How much is tried is counted, never timed, so that the same problem
+//! has the same answer everywhere.
 
 mod exact;
 mod goal;
+mod polish;
 mod seeds;
 mod table;
 mod wander;
@@ -52,7 +54,7 @@ fn solve_with<A: Amount>(problem: &Problem, totals: &[i128], count: Option<usize
         seeds::best(&table).map(|seed| {
             let near = table.part(&seed.near, &seed.choice);
             let better = wander::improve(&near, near.choice(seed.choice.counts_of(&seed.near)));
-            table.merged(&seed.near, seed.choice, &better)
+            polish::improve(&table, table.merged(&seed.near, seed.choice, &better))
         })
     };
     found.map(|choice| table.places(&choice.counts))

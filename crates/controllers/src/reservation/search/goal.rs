@@ -40,7 +40,7 @@ pub(super) fn fits(total: i128) -> bool {
 }
 
 /// What a node that is used and idle so much brings.
-pub(super) fn merit<A: Amount>(used: i64, idle: i64) -> A {
+pub(super) fn merit_of<A: Amount>(used: i64, idle: i64) -> A {
     A::from(used) * A::from(i64::from(MERIT_USED)) + A::from(idle) * A::from(i64::from(MERIT_IDLE))
 }
 

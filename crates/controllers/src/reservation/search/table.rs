@@ -1,12 +1,14 @@
 //! The nodes by kind, and sets of them as counts.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::ops::Range;
 
-use super::goal::{Amount, Goal, merit};
-use crate::reservation::score::Problem;
+use super::goal::{Amount, Goal, merit_of};
+use crate::reservation::score::{Candidate, Problem};
+
+/// Multiplied by this, numbers that are near each other lie far apart.
+const SCATTER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Nodes of the same kind together.
 #[derive(Clone, Debug)]
@@ -49,43 +51,38 @@ impl<A: Amount> Table<A> {
     pub(super) fn of(problem: &Problem, goal: Goal<A>) -> Self {
         let width = 2 * problem.target.len();
         let fixed = problem.fixed_places();
-        let mut all = Vec::with_capacity(problem.candidates.len() * width);
-        for node in &problem.candidates {
-            all.extend((0..problem.target.len()).map(|dimension| A::from(node.amounts(dimension).worth)));
-            all.extend((0..problem.target.len()).map(|dimension| {
-                let amounts = node.amounts(dimension);
-                merit::<A>(amounts.used, amounts.idle)
-            }));
-        }
-        let row = |place: usize| all.get(place * width..(place + 1) * width).unwrap_or_default();
         let mut table = Self {
             goal,
             nodes: fixed.len(),
             base: vec![A::default(); width],
-            places: Vec::new(),
+            places: Vec::with_capacity(problem.candidates.len()),
             kinds: Vec::new(),
             rows: Vec::new(),
             fixed,
         };
-        for &place in &table.fixed {
-            add(&mut table.base, row(place), 1);
-        }
-        let mut members = Vec::with_capacity(problem.candidates.len());
-        let mut seen: HashMap<&[A], usize, BuildHasherDefault<Fold>> = HashMap::default();
-        seen.reserve(problem.candidates.len());
+        let mut row = vec![A::default(); width];
+        let mut members: Vec<(usize, usize)> = Vec::with_capacity(problem.candidates.len());
+        // By hash: kinds are compared, and of two that share one the second is not found again, which costs time only.
+        let mut seen: HashMap<u64, usize, BuildHasherDefault<Fold>> = HashMap::default();
         let mut fixed = table.fixed.iter().peekable();
-        for place in 0..problem.candidates.len() {
+        let mut kinds = 0;
+        for (place, node) in problem.candidates.iter().enumerate() {
+            write_row(node, &mut row);
             if fixed.next_if_eq(&&place).is_some() {
+                add(&mut table.base, &row, 1);
                 continue;
             }
-            let next = seen.len();
-            let kind = match seen.entry(row(place)) {
-                Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(new) => {
-                    table.rows.extend_from_slice(row(place));
-                    *new.insert(next)
-                }
-            };
+            let hash = BuildHasherDefault::<Fold>::default().hash_one(&row);
+            let known = seen
+                .get(&hash)
+                .copied()
+                .filter(|&kind| table.row(kind) == row.as_slice());
+            let kind = known.unwrap_or(kinds);
+            if known.is_none() {
+                table.rows.extend_from_slice(&row);
+                seen.entry(hash).or_insert(kind);
+                kinds += 1;
+            }
             members.push((kind, place));
         }
         // Stable, so that the places of a kind stay in order.
@@ -120,6 +117,36 @@ impl<A: Amount> Table<A> {
             take(&mut part.base, self.row(kind), count);
         }
         part
+    }
+
+    /// About so many kinds of more than twice as many, chosen evenly, with a goal that is smaller in proportion; and
+    /// the proportion.
+    pub(super) fn sample(&self, kinds: usize) -> Option<(Self, f64)> {
+        let every = self.len() / kinds.max(1);
+        if every < 2 {
+            return None;
+        }
+        // Names repeat in rows of racks and zones: neighbours are not taken by a fixed distance.
+        let chosen = |kind: &usize| (*kind as u64).wrapping_mul(SCATTER) >> 32 & 0xFFFF < 0x10000 / every as u64;
+        let chosen: Vec<usize> = (0..self.len()).filter(chosen).collect();
+        let mut sample = self.part(&chosen, &self.none());
+        let part = sample.places.len() as f64 / self.places.len().max(1) as f64;
+        let (all, there) = (self.all(), sample.all());
+        for (place, target) in sample.goal.target.iter_mut().enumerate() {
+            let total = |sums: &[A]| sums.get(place).map_or(0.0, |sum| sum.real());
+            let free = |choice: &Choice<A>| (total(&choice.sums) - total(&self.base)).max(0.0);
+            let part = free(&there) / free(&all).max(1.0);
+            // Approximate, as the sample is.
+            *target = A::from((target.real() * part) as i64);
+        }
+        for base in &mut sample.base {
+            *base = A::from((base.real() * part) as i64);
+        }
+        sample.nodes = (sample.nodes as f64 * part) as usize;
+        sample.goal.count = sample.goal.count.map(|count| (count as f64 * part) as usize);
+        sample.goal.node /= part;
+        sample.goal.over.iter_mut().for_each(|over| *over /= part);
+        Some((sample, part))
     }
 
     /// A choice, changed to what was found for some kinds.
@@ -162,13 +189,18 @@ impl<A: Amount> Table<A> {
 
     /// Whether any set is enough.
     pub(super) fn solvable(&self) -> bool {
-        let all = self.choice((0..self.len()).map(|kind| self.limit(kind)).collect());
+        let all = self.all();
         self.goal.covered(all.nodes, &all.sums) && self.goal.count.is_none_or(|count| self.nodes <= count)
     }
 
     /// The choice of no node but the fixed ones.
     pub(super) fn none(&self) -> Choice<A> {
         self.choice(vec![0; self.len()])
+    }
+
+    /// The choice of all nodes.
+    pub(super) fn all(&self) -> Choice<A> {
+        self.choice((0..self.len()).map(|kind| self.limit(kind)).collect())
     }
 
     /// What counts come to.
@@ -206,6 +238,16 @@ impl<A: Amount> Table<A> {
     }
 }
 
+/// Writes what a node has: worth in each dimension, and then merit in each dimension.
+fn write_row<A: Amount>(node: &Candidate, row: &mut [A]) {
+    let (worths, merits) = row.split_at_mut(row.len() / 2);
+    for (dimension, (worth, merit)) in worths.iter_mut().zip(merits).enumerate() {
+        let amounts = node.amounts(dimension);
+        *worth = A::from(amounts.worth);
+        *merit = merit_of(amounts.used, amounts.idle);
+    }
+}
+
 /// Adds some nodes of a kind to sums.
 pub(super) fn add<A: Amount>(sums: &mut [A], row: &[A], count: u32) {
     let count = A::from(i64::from(count));
@@ -236,7 +278,7 @@ impl Hasher for Fold {
     }
 
     fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0 ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+        self.0 = (self.0 ^ word).wrapping_mul(SCATTER).rotate_left(29);
     }
 
     fn write_usize(&mut self, word: usize) {

@@ -3,13 +3,21 @@
 //!
 //! Which change is tried next comes from a fixed row of numbers, so that the same problem has the same answer.
 
+use std::ops::Range;
+
 use super::goal::{Amount, TIE};
 use super::table::{Choice, Table};
 
-/// As many changes are tried.
-const STEPS: usize = 100_000;
-/// After so many changes less is accepted.
-const STAGE: usize = 1_000;
+/// How often one walks.
+const WALKS: u64 = 3;
+/// As many changes are tried on each walk.
+const STEPS: usize = 20_000;
+/// In so many stages less and less is accepted.
+const STAGES: usize = 100;
+/// What remains of it from one stage to the next.
+const COOLING: f64 = 0.92;
+/// From this stage on nothing worse is accepted.
+const CALM: usize = 80;
 /// As many changes tell how much is accepted in the beginning.
 const SAMPLES: usize = 64;
 
@@ -74,13 +82,30 @@ impl Members {
     }
 }
 
-/// So many nodes of one kind leave, so many of another come.
+/// At most so many kinds change in one step.
+const WIDTH: usize = 4;
+
+/// Kinds, and how many nodes of each come or leave.
 #[derive(Clone, Copy, Debug, Default)]
 struct Step {
-    gone: (usize, u32),
-    come: (usize, u32),
-    /// How many nodes there are then.
-    nodes: usize,
+    parts: [(usize, i64); WIDTH],
+    len: usize,
+}
+
+impl Step {
+    fn parts(&self) -> &[(usize, i64)] {
+        self.parts.get(..self.len).unwrap_or_default()
+    }
+
+    /// One more change; not of a kind that changes already.
+    fn push(&mut self, kind: usize, change: i64) -> Option<()> {
+        if self.parts().iter().any(|(other, _)| *other == kind) {
+            return None;
+        }
+        *self.parts.get_mut(self.len)? = (kind, change);
+        self.len += 1;
+        Some(())
+    }
 }
 
 struct Walk<'a, A> {
@@ -94,17 +119,22 @@ struct Walk<'a, A> {
     dice: Dice,
 }
 
-/// The best choice near one that is enough.
+/// The best choice near one that is enough, of several walks: each begins where the best one so far ended.
 pub(super) fn improve<A: Amount>(table: &Table<A>, start: Choice<A>) -> Choice<A> {
     let mut best = start.clone();
-    let mut walk = Walk::new(table, start);
+    for walk in 0..WALKS {
+        let from = start.clone();
+        walk_from(table, from, walk, &mut best);
+    }
+    best
+}
+
+/// One walk.
+fn walk_from<A: Amount>(table: &Table<A>, start: Choice<A>, number: u64, best: &mut Choice<A>) {
+    let mut walk = Walk::new(table, start, number);
     let mut accepted = walk.usual_difference();
-    let stages = STEPS / STAGE;
-    for stage in 0..stages {
-        if stage * 5 >= stages * 4 {
-            accepted = 0.0;
-        }
-        for _ in 0..STAGE {
+    for stage in 0..STAGES {
+        for _ in 0..STEPS / STAGES {
             let Some((step, value)) = walk.try_any() else {
                 continue;
             };
@@ -115,13 +145,12 @@ pub(super) fn improve<A: Amount>(table: &Table<A>, start: Choice<A>) -> Choice<A
                 }
             }
         }
-        accepted *= 0.92;
+        accepted = if stage + 1 < CALM { accepted * COOLING } else { 0.0 };
     }
-    best
 }
 
 impl<'a, A: Amount> Walk<'a, A> {
-    fn new(table: &'a Table<A>, now: Choice<A>) -> Self {
+    fn new(table: &'a Table<A>, now: Choice<A>, number: u64) -> Self {
         let count = |kind: usize| now.counts.get(kind).copied().unwrap_or(0);
         Self {
             inside: Members::of(table.len(), |kind| count(kind) > 0),
@@ -129,7 +158,7 @@ impl<'a, A: Amount> Walk<'a, A> {
             next: now.sums.clone(),
             table,
             now,
-            dice: Dice(0x9E37_79B9_7F4A_7C15),
+            dice: Dice(0x9E37_79B9_7F4A_7C15 ^ number << 32),
         }
     }
 
@@ -143,53 +172,67 @@ impl<'a, A: Amount> Walk<'a, A> {
 
     /// Some change that leaves enough, with what it comes to.
     fn try_any(&mut self) -> Option<(Step, f64)> {
-        let (one, other) = (self.dice.roll(), self.dice.roll());
-        let exact = self.table.goal.count.is_some();
-        // Of eight changes six are one for another, one is less, and one is more.
-        let kinds = match one & 7 {
-            0 if !exact => (self.inside.any(one), None),
-            1 if !exact => (None, self.outside.any(other)),
-            _ => (self.inside.any(one), self.outside.any(other)),
+        let roll = self.dice.roll();
+        // Mostly one for another; also one or two for one or two, one less, one more.
+        let (gone, come) = match (self.table.goal.count.is_some(), roll & 7) {
+            (false, 0) => (1, 0),
+            (false, 1) => (0, 1),
+            (false, 2) => (2, 1),
+            (false, 3) => (1, 2),
+            (_, 4) => (2, 2),
+            _ => (1, 1),
         };
-        let step = self.step(kinds, 1 << (other as u32).trailing_ones().min(12))?;
-        self.sum_up(step);
-        let enough = self.table.goal.reached(step.nodes, &self.next);
-        enough.then(|| (step, self.table.goal.value(step.nodes, &self.next)))
-    }
-
-    /// A step from one kind to another, of at most so many nodes.
-    fn step(&self, (gone, come): (Option<usize>, Option<usize>), size: u32) -> Option<Step> {
-        if gone == come {
+        let size = 1 << (roll >> 32).trailing_ones().min(12);
+        let mut step = Step::default();
+        for _ in 0..gone {
+            let kind = self.inside.any(self.dice.roll())?;
+            step.push(kind, -size.min(self.count(kind)))?;
+        }
+        for _ in 0..come {
+            let kind = self.outside.any(self.dice.roll())?;
+            step.push(kind, size.min(i64::from(self.table.limit(kind)) - self.count(kind)))?;
+        }
+        // What is not enough, which is often, needs no merit.
+        let dimensions = self.table.goal.target.len();
+        let nodes = self.sum_up(step, 0..dimensions);
+        if !self.table.goal.reached(nodes, &self.next) {
             return None;
         }
-        let count = |kind: usize| self.now.counts.get(kind).copied().unwrap_or(0);
-        let gone = gone.map_or((0, 0), |kind| (kind, size.min(count(kind))));
-        let come = come.map_or((0, 0), |kind| (kind, size.min(self.table.limit(kind) - count(kind))));
-        let nodes = self.now.nodes + come.1 as usize - gone.1 as usize;
-        Some(Step { gone, come, nodes })
+        self.sum_up(step, dimensions..2 * dimensions);
+        Some((step, self.table.goal.value(nodes, &self.next)))
     }
 
-    fn sum_up(&mut self, step: Step) {
-        let (less, more) = (i64::from(step.gone.1), i64::from(step.come.1));
-        let rows = self.table.row(step.gone.0).iter().zip(self.table.row(step.come.0));
-        for ((next, &now), (&gone, &come)) in self.next.iter_mut().zip(&self.now.sums).zip(rows) {
-            *next = now + come * A::from(more) - gone * A::from(less);
+    fn count(&self, kind: usize) -> i64 {
+        self.now.counts.get(kind).copied().map_or(0, i64::from)
+    }
+
+    /// Some of the sums after a step; returns the number of nodes.
+    fn sum_up(&mut self, step: Step, which: Range<usize>) -> usize {
+        let mut nodes = self.now.nodes as i64;
+        let sums = self.now.sums.get(which.clone()).unwrap_or_default();
+        let next = self.next.get_mut(which.clone()).unwrap_or_default();
+        next.copy_from_slice(sums);
+        for &(kind, change) in step.parts() {
+            nodes += change;
+            let row = self.table.row(kind).get(which.clone()).unwrap_or_default();
+            for (next, &amount) in next.iter_mut().zip(row) {
+                *next = *next + amount * A::from(change);
+            }
         }
+        usize::try_from(nodes).unwrap_or(0)
     }
 
     fn go(&mut self, step: Step, value: f64) {
+        self.now.nodes = self.sum_up(step, 0..self.now.sums.len());
         self.now.sums.copy_from_slice(&self.next);
-        self.now.nodes = step.nodes;
         self.now.value = value;
-        for (kind, less, more) in [(step.gone.0, step.gone.1, 0), (step.come.0, 0, step.come.1)] {
-            if less + more > 0
-                && let Some(count) = self.now.counts.get_mut(kind)
-            {
-                *count = *count + more - less;
-                let (some, all) = (*count > 0, *count == self.table.limit(kind));
-                self.inside.update(kind, some);
-                self.outside.update(kind, !all);
+        for &(kind, change) in step.parts() {
+            let count = u32::try_from(self.count(kind) + change).unwrap_or(0);
+            if let Some(slot) = self.now.counts.get_mut(kind) {
+                *slot = count;
             }
+            self.inside.update(kind, count > 0);
+            self.outside.update(kind, count < self.table.limit(kind));
         }
     }
 }
