@@ -53,7 +53,8 @@ fn solve_with<A: Amount>(problem: &Problem, totals: &[i128], count: Option<usize
     } else {
         seeds::best(&table).map(|seed| {
             let near = table.part(&seed.near, &seed.choice);
-            let better = wander::improve(&near, near.choice(seed.choice.counts_of(&seed.near)));
+            let start = near.choice(seed.choice.counts_of(&seed.near));
+            let better = wander::improve(&near, table.len(), start);
             polish::improve(&table, table.merged(&seed.near, seed.choice, &better))
         })
     };

@@ -8,8 +8,9 @@ use std::ops::Range;
 use super::goal::{Amount, TIE};
 use super::table::{Choice, Table};
 
-/// How often one walks.
+/// How often one walks, and how often where there are more kinds than this: among many, one node matters less.
 const WALKS: u64 = 3;
+const MANY: usize = 2_000;
 /// As many changes are tried on each walk.
 const STEPS: usize = 20_000;
 /// In so many stages less and less is accepted.
@@ -119,12 +120,12 @@ struct Walk<'a, A> {
     dice: Dice,
 }
 
-/// The best choice near one that is enough, of several walks: each begins where the best one so far ended.
-pub(super) fn improve<A: Amount>(table: &Table<A>, start: Choice<A>) -> Choice<A> {
+/// The best choice near one that is enough, of several walks; `of` kinds is the whole choice.
+pub(super) fn improve<A: Amount>(table: &Table<A>, of: usize, start: Choice<A>) -> Choice<A> {
     let mut best = start.clone();
-    for walk in 0..WALKS {
-        let from = start.clone();
-        walk_from(table, from, walk, &mut best);
+    let walks = if of > MANY { 1 } else { WALKS };
+    for walk in 0..walks {
+        walk_from(table, start.clone(), walk, &mut best);
     }
     best
 }
