@@ -237,6 +237,114 @@ fn problems() -> impl Strategy<Value = Problem> {
         })
 }
 
+/// A larger problem: nodes that all differ, a part of them in use.
+fn large(seed: u64, nodes: usize, dimensions: usize, percent: i128) -> Problem {
+    let mut state = seed;
+    let mut below = |limit: i64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as i64 % limit
+    };
+    let mut candidate = || {
+        let mut node = Candidate::default();
+        let (mine, free) = (below(4) == 0, below(101));
+        for _ in 0..dimensions {
+            let worth = 100 + below(1_000_000);
+            node.worth.push(worth);
+            node.used.push(if mine { worth * (100 - free) / 100 } else { 0 });
+            node.idle.push(worth * free / 100);
+        }
+        node
+    };
+    let candidates: Vec<Candidate> = (0..nodes).map(|_| candidate()).collect();
+    let total = |dimension: usize| {
+        candidates
+            .iter()
+            .map(|node| i128::from(node.worth[dimension]))
+            .sum::<i128>()
+    };
+    let target = (0..dimensions)
+        .map(|dimension| (total(dimension) * percent / 100) as i64)
+        .collect();
+    Problem {
+        target,
+        candidates,
+        fixed: vec![nodes / 2],
+    }
+}
+
+/// The best of some plain guesses: nodes by what is used, or by what is idle, or by name, until it is enough.
+fn plain_guess(problem: &Problem) -> f64 {
+    let orders: [fn(&Candidate) -> i64; 3] = [|node| -node.used[0], |node| -node.idle[0], |_| 0];
+    let value = |key: fn(&Candidate) -> i64| {
+        let mut order: Vec<usize> = (0..problem.candidates.len()).collect();
+        order.sort_by_key(|&place| (!problem.fixed.contains(&place), key(&problem.candidates[place])));
+        let count = (0..=order.len()).find(|&count| enough(problem, &order[..count]) && count > 0);
+        score(problem, &order[..count.expect("all nodes are enough")])
+    };
+    orders.into_iter().map(value).fold(0.0, f64::max)
+}
+
+#[test]
+fn large_problems() {
+    let shapes = [
+        (40, 1, 5),
+        (40, 3, 95),
+        (120, 2, 30),
+        (120, 4, 70),
+        (300, 3, 1),
+        (3_000, 2, 10),
+    ];
+    for (seed, (nodes, dimensions, percent)) in (1..).zip(shapes) {
+        let problem = large(seed, nodes, dimensions, percent);
+        let name = format!("{nodes} nodes, {dimensions} dimensions, {percent} %");
+        let set = reach(&problem).expect(&name);
+        assert!(set.is_sorted_by(|one, other| one < other), "{name}: sorted");
+        assert!(set.contains(&(nodes / 2)) && enough(&problem, &set), "{name}: enough");
+        assert_eq!(reach(&problem), Some(set.clone()), "{name}: always the same");
+        let (found, plain) = (score(&problem, &set), plain_guess(&problem));
+        assert!(found >= plain, "{name}: {found} is worse than {plain}");
+        let alone = |&place: &usize| {
+            let less: Vec<usize> = set.iter().copied().filter(|&other| other != place).collect();
+            place != nodes / 2 && enough(&problem, &less) && score(&problem, &less) > found + 1e-12
+        };
+        assert!(nodes > 300 || !set.iter().any(alone), "{name}: a node is not needed");
+        let count = set.len();
+        let picked = pick(&problem, count).expect(&name);
+        assert_eq!(
+            (picked.len(), picked.contains(&(nodes / 2))),
+            (count, true),
+            "{name}: picked"
+        );
+        assert!(
+            share_score(&problem, &picked) >= share_score(&problem, &set),
+            "{name}: the number is enough"
+        );
+    }
+}
+
+#[test]
+fn large_numbers() {
+    let huge = |mut problem: Problem| {
+        let amounts = problem
+            .candidates
+            .iter_mut()
+            .flat_map(|node| [&mut node.worth, &mut node.used, &mut node.idle]);
+        amounts
+            .flatten()
+            .chain(&mut problem.target)
+            .for_each(|amount| *amount *= 1 << 36);
+        problem
+    };
+    let problem = large(9, 80, 2, 40);
+    let (set, same) = (
+        reach(&problem).expect("a set"),
+        reach(&huge(problem.clone())).expect("a set"),
+    );
+    assert!(enough(&problem, &same) && (score(&problem, &set) - score(&problem, &same)).abs() < 1e-3);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
