@@ -154,7 +154,7 @@ fn scattered(number: u32, of: u32) -> i64 {
     let mixed = (u64::from(number) << 32 | u64::from(of))
         .wrapping_add(1)
         .wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    ((mixed ^ mixed >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 40) as i64 % 1000
+    ((mixed ^ mixed >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 40).cast_signed() % 1000
 }
 
 /// A node: one of six kinds (with GPUs or without), or with a little less of everything, as no other node has it.

@@ -244,7 +244,7 @@ fn large(seed: u64, nodes: usize, dimensions: usize, percent: i128) -> Problem {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as i64 % limit
+        (state >> 33).cast_signed() % limit
     };
     let mut candidate = || {
         let mut node = Candidate::default();

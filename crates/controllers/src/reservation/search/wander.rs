@@ -209,7 +209,7 @@ impl<'a, A: Amount> Walk<'a, A> {
 
     /// Some of the sums after a step; returns the number of nodes.
     fn sum_up(&mut self, step: Step, which: Range<usize>) -> usize {
-        let mut nodes = self.now.nodes as i64;
+        let mut nodes = self.now.nodes.cast_signed() as i64;
         let sums = self.now.sums.get(which.clone()).unwrap_or_default();
         let next = self.next.get_mut(which.clone()).unwrap_or_default();
         next.copy_from_slice(sums);
