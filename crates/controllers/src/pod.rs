@@ -1,7 +1,7 @@
 //! What the controllers keep of a pod: with a hundred thousand of them, everything that nobody reads adds up.
 
 use std::collections::BTreeSet;
-use std::num::NonZeroI64;
+use std::num::{NonZeroI64, NonZeroU64};
 use std::sync::Arc;
 
 use basalt_api::slim::{ContainerStatus, Pod, PodPhase};
@@ -23,7 +23,7 @@ pub struct PodRecord {
     pub key: Arc<ObjectKey>,
     /// Which incarnation.
     pub uid: Uid,
-    revision: Option<u64>,
+    revision: Option<NonZeroU64>,
     /// uid of the owner that controls it.
     pub owner: Option<Arc<str>>,
     /// That owner's name, if it is a Job.
@@ -58,8 +58,8 @@ pub struct PodRecord {
     pub ours: bool,
     /// It is bound to its node; else that node is being cleared for it.
     pub bound: bool,
-    /// The node that it stands on, or is nominated for.
-    pub node: Option<Arc<str>>,
+    /// The node that it stands on, or is nominated for; a thin pointer, for there is one in every record.
+    pub node: Option<Arc<String>>,
     /// What it takes from that node, if it is bound.
     pub footprint: Option<Arc<Footprint>>,
     /// The pod itself, as long as it may need a PodGroup.
@@ -75,8 +75,6 @@ impl PodRecord {
         let said = |text: &&str| !text.is_empty();
         let queue = [names::QUEUE_NAME, names::JOB_QUEUE_NAME];
         let queue = queue.iter().find_map(|key| pod.annotation(key).filter(said));
-        let node = [pod.spec.node_name.as_str(), &pod.status.nominated_node_name];
-        let node = node.into_iter().find(said);
         let revision = pod.metadata.resource_version.as_deref();
         let record = Self {
             key,
@@ -102,7 +100,7 @@ impl PodRecord {
             marked: podgroup::is_marked(&pod),
             ours: podgroup::is_ours(&pod, schedulers),
             bound: said(&pod.spec.node_name.as_str()),
-            node: node.map(|node| words.share(node)),
+            node: None,
             footprint: None,
             plain: None,
         };
@@ -153,7 +151,7 @@ impl Entry for PodRecord {
     }
 
     fn revision(&self) -> Option<u64> {
-        self.revision
+        self.revision.map(NonZeroU64::get)
     }
 
     fn is_ending(&self) -> bool {

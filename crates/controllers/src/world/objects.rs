@@ -84,9 +84,12 @@ impl World {
     pub fn upsert_pod(&mut self, pod: Pod, origin: Origin) -> Vec<Work> {
         let key = ObjectKey::of(&pod);
         let key = self.pods.shared_key(&key).unwrap_or_else(|| Arc::new(key));
-        let footprint = self.reserving.footprint(&pod, &self.schedulers);
+        let (node, footprint) = (
+            self.reserving.node(&pod),
+            self.reserving.footprint(&pod, &self.schedulers),
+        );
         let mut record = PodRecord::new(Arc::clone(&key), pod, &self.schedulers, &mut self.words);
-        record.footprint = footprint;
+        (record.node, record.footprint) = (node, footprint);
         let needs_group = record.plain.is_some();
         self.note_return(&record);
         let mut work = self.change_pod(&key, |world| {

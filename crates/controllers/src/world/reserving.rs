@@ -53,6 +53,8 @@ pub(super) struct Reserving {
     period: SignedDuration,
     sites: Sites,
     footprints: Pool<Footprint>,
+    /// Names of nodes, as records of pods share them.
+    names: Pool<String>,
     /// Queues that ask for nodes, or say that they hold some.
     interested: BTreeSet<String>,
     decisions: BTreeMap<String, Decision>,
@@ -72,6 +74,7 @@ impl Default for Reserving {
             period: PERIOD,
             sites: Sites::default(),
             footprints: Pool::default(),
+            names: Pool::default(),
             interested: BTreeSet::new(),
             decisions: BTreeMap::new(),
             stale: false,
@@ -139,6 +142,13 @@ impl Reserving {
 
     pub(super) fn set_node(&mut self, name: &str, node: Option<&Node>) -> Option<Work> {
         self.sites.set_node(name, node).then(|| self.stir(true)).flatten()
+    }
+
+    /// The node that a pod stands on, or is nominated for.
+    pub(super) fn node(&mut self, pod: &Pod) -> Option<Arc<String>> {
+        let named = [&pod.spec.node_name, &pod.status.nominated_node_name];
+        let node = named.into_iter().find(|name| !name.is_empty())?;
+        Some(self.names.share_as(node, || Arc::new(node.clone())))
     }
 
     /// What a pod takes from the node that it is bound to.
@@ -274,7 +284,7 @@ impl World {
 
     fn any_stay(&self, key: &ObjectKey) -> Option<Stay> {
         let pod = self.pods.get(key).filter(|pod| !pod.is_finished())?;
-        let node = pod.node.clone()?;
+        let node = Arc::from(pod.node.as_ref()?.as_str());
         let group = pod.group_key().and_then(|key| self.groups.get(&key));
         let queue = match group {
             _ if !pod.ours => None,

@@ -132,20 +132,12 @@ impl Cluster {
 
     /// Nobody may take a node that a stranger holds.
     fn look_for_conflicts(&mut self, taker: &str, nodes: &Value) {
-        let nodes: BTreeSet<&str> = nodes
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
-        let held = |name: &str| -> BTreeSet<String> {
-            let held = self.queue(name)["status"]["reservation"]["nodes"].as_array();
-            held.into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .map(str::to_owned)
-                .collect()
+        let texts = |list: &Value| -> BTreeSet<String> {
+            let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+            texts.map(str::to_owned).collect()
         };
+        let nodes = texts(nodes);
+        let held = |name: &str| texts(&self.queue(name)["status"]["reservation"]["nodes"]);
         let before = held(taker);
         let conflicts: Vec<String> = self
             .names("Queue")
@@ -157,7 +149,7 @@ impl Cluster {
                 let theirs = held(other);
                 let both = nodes
                     .iter()
-                    .filter(|node| theirs.contains(**node) && !before.contains(**node));
+                    .filter(|node| theirs.contains(*node) && !before.contains(*node));
                 both.map(|node| format!("{taker} takes {node} from {other}"))
                     .collect::<Vec<_>>()
             })
@@ -411,7 +403,9 @@ impl Cluster {
                     assert!(merge["status"].get(field).is_none(), "{field} is not ours: {merge}");
                 }
                 if let Some((kind, namespace, name)) = key {
-                    self.look_for_conflicts(&name, &merge["status"]["reservation"]["nodes"]);
+                    if let Some(nodes) = merge.pointer("/status/reservation/nodes").filter(|_| kind == "Queue") {
+                        self.look_for_conflicts(&name, nodes);
+                    }
                     self.merge(&kind, &namespace, &name, merge);
                 }
             }
