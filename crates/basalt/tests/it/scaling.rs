@@ -92,7 +92,10 @@ fn wrong_group(groups: &[Value], job: &str, wish: Wish) -> Option<String> {
     let Some(group) = group else {
         return Some("there is no group".to_owned());
     };
-    let wanted = json!({"minMember": wish.min, "minTaskMember": {"w": wish.replicas}, "minResources": {"cpu": wish.min.to_string()}});
+    // As Volcano counts: by the names of quotas, too.
+    let least = wish.min.to_string();
+    let least = json!({"cpu": least, "requests.cpu": least, "pods": least, "count/pods": least});
+    let wanted = json!({"minMember": wish.min, "minTaskMember": {"w": wish.replicas}, "minResources": least});
     let fields = wanted.as_object().into_iter().flatten();
     let mut wrong = fields.filter(|(field, value)| group["spec"][field.as_str()] != **value);
     wrong
@@ -116,7 +119,8 @@ fn a_group_and_a_hosts_file_that_are_missing_or_old_are_seen() {
     let wish = Wish { replicas: 2, min: 1 };
     let owner = json!([{"name": "j"}]);
     let group = |min: u32, of_task: u32, cpu: &str| {
-        let spec = json!({"minMember": min, "minTaskMember": {"w": of_task}, "minResources": {"cpu": cpu}});
+        let least = json!({"cpu": cpu, "requests.cpu": cpu, "pods": "1", "count/pods": "1"});
+        let spec = json!({"minMember": min, "minTaskMember": {"w": of_task}, "minResources": least});
         json!({"metadata": {"ownerReferences": owner}, "spec": spec})
     };
     for (groups, wrong) in [
@@ -128,7 +132,10 @@ fn a_group_and_a_hosts_file_that_are_missing_or_old_are_seen() {
         ),
         (
             vec![group(1, 2, "2")],
-            Some("minResources is {\"cpu\":\"2\"}, not {\"cpu\":\"1\"}"),
+            Some(
+                "minResources is {\"count/pods\":\"1\",\"cpu\":\"2\",\"pods\":\"1\",\"requests.cpu\":\"2\"}, \
+                 not {\"count/pods\":\"1\",\"cpu\":\"1\",\"pods\":\"1\",\"requests.cpu\":\"1\"}",
+            ),
         ),
         (vec![group(1, 2, "1")], None),
     ] {
