@@ -167,9 +167,19 @@ impl Facts {
     }
 }
 
-/// Whether pods of anybody can be sent there.
+/// Whether pods of anybody can be sent there, as far as the cluster itself says: other taints are for pods to stand.
 fn is_open(node: &Node) -> bool {
-    !node.cordoned && !node.not_ready && node.taints.iter().all(|taint| taint.effect == "PreferNoSchedule")
+    let sick = |word: &str| {
+        word.ends_with("-pressure")
+            || matches!(
+                word,
+                "not-ready" | "unreachable" | "unschedulable" | "network-unavailable" | "out-of-service"
+            )
+    };
+    let closed = node.taints.iter().any(|taint| {
+        taint.effect != "PreferNoSchedule" && taint.key.strip_prefix("node.kubernetes.io/").is_some_and(sick)
+    });
+    !node.cordoned && !node.not_ready && !closed
 }
 
 fn compare(world: &World, queue: &Value, at: usize, said: &Said, facts: &Facts) -> Vec<String> {

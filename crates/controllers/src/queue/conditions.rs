@@ -36,7 +36,7 @@ pub(super) fn next(view: &QueueView<'_>, state: QueueState, old: &[Condition], n
         let known = conditions.iter_mut().find(|condition| condition.type_ == kind);
         let time = known
             .as_ref()
-            .filter(|known| known.status == status)
+            .filter(|known| known.status == status && !(kind == RESERVATION_MET && reserved::begins(known, reason)))
             .map_or(Time(now), |known| known.last_transition_time.clone());
         let condition = Condition {
             type_: kind.to_owned(),

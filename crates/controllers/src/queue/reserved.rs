@@ -15,6 +15,7 @@ pub(crate) const RESERVATION_MET: &str = "ReservationMet";
 /// Pods that are evicted have so long to begin to leave.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(30);
 const BLOCKED: &str = "EvictionBlocked";
+const EVICTING: &str = Stand::Evicting.word();
 /// Names in one message at most.
 const NAMED_MAX: usize = 10;
 
@@ -22,10 +23,20 @@ fn find(conditions: &[Condition]) -> Option<&Condition> {
     conditions.iter().find(|condition| condition.type_ == RESERVATION_MET)
 }
 
-/// When evictions that have not begun count as blocked; `since`: when the condition turned False.
+/// Whether evictions begin with this reason. The condition's time is that from then on: what it said before gave nobody
+/// a reason to leave.
+pub(super) fn begins(old: &Condition, reason: &str) -> bool {
+    reason == EVICTING && !is_evicting(old)
+}
+
+fn is_evicting(condition: &Condition) -> bool {
+    matches!(condition.reason.as_str(), EVICTING | BLOCKED)
+}
+
+/// When evictions that have not begun count as blocked.
 fn blocked_at(outlook: &Outlook, old: &[Condition]) -> Option<Timestamp> {
     let waits = outlook.stand == Stand::Evicting && outlook.staying > 0;
-    let since = find(old).filter(|condition| waits && condition.status == "False")?;
+    let since = find(old).filter(|condition| waits && is_evicting(condition))?;
     since.last_transition_time.0.checked_add(PATIENCE).ok()
 }
 

@@ -7,7 +7,7 @@ use basalt_api::Queue;
 use basalt_api::fraction::Fraction;
 use basalt_api::queue::{Affinity, Guarantee, GuaranteePolicy};
 
-use super::row::whole;
+use super::row::asked;
 
 /// What a queue asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Ask {
     pub fn of(guarantee: &Guarantee) -> Option<Self> {
         let amounts = guarantee.resource.iter();
         let resource: Vec<(String, i64)> = amounts
-            .map(|(name, quantity)| (name.clone(), whole(name, *quantity, true)))
+            .map(|(name, quantity)| (name.clone(), asked(name, *quantity)))
             .filter(|(_, amount)| *amount > 0)
             .collect();
         let percentage = guarantee.percentage.as_ref();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use basalt_api::quantity::ResourceList;
 
 use super::ask::{Ask, Share};
-use super::row::{quantity, whole};
+use super::row::{asked, quantity};
 use super::score::{Candidate, Problem, score, share_score};
 use super::search::{pick, reach};
 use super::site::{Family, Site};
@@ -130,22 +130,65 @@ impl Question {
         has.zip(target).all(|(has, needs)| has >= *needs)
     }
 
+    /// The set without what it can do without: what was taken over from queues below, or is too much since a node grew.
+    /// Amounts give up a node only where that makes no worse set; the least useful nodes go first.
+    fn trimmed(&self, set: &[usize]) -> Vec<usize> {
+        let mut left = set.to_vec();
+        let mut worth = self.sum(set, |candidate| &candidate.worth);
+        let least = self.count.max(self.problem.fixed.len());
+        for node in self.least_useful(set) {
+            let gives = self.sum(&[node], |candidate| &candidate.worth);
+            let rest: Vec<i64> = worth
+                .iter()
+                .zip(&gives)
+                .map(|(all, one)| all.saturating_sub(*one))
+                .collect();
+            let spare = match self.kind {
+                Kind::Resource => rest.iter().zip(&self.problem.target).all(|(has, needs)| has >= needs),
+                Kind::Share => left.len() > least,
+            };
+            if !spare {
+                continue;
+            }
+            let without: Vec<usize> = left.iter().copied().filter(|other| *other != node).collect();
+            if self.kind == Kind::Share || self.score(&without) + GAIN_ANY >= self.score(&left) {
+                (left, worth) = (without, rest);
+            }
+        }
+        left
+    }
+
+    /// The nodes of a set that are not fixed: those first where the queue uses least and least is idle, then the largest.
+    fn least_useful(&self, set: &[usize]) -> Vec<usize> {
+        let movable = set
+            .iter()
+            .filter(|node| self.problem.fixed.binary_search(node).is_err());
+        let mut nodes: Vec<(f64, Vec<i64>, usize)> = movable
+            .map(|node| {
+                let worth = self.sum(&[*node], |candidate| &candidate.worth);
+                (share_score(&self.problem, &[*node]), worth, *node)
+            })
+            .collect();
+        nodes.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| (&b.1, b.2).cmp(&(&a.1, a.2))));
+        nodes.into_iter().map(|(_, _, node)| node).collect()
+    }
+
     /// What is left, and what replaces the rest: nobody is evicted anew where the old nodes still serve.
     fn mend(&self, held: &[usize]) -> Option<Vec<usize>> {
-        let fixed: BTreeSet<usize> = held.iter().chain(&self.problem.fixed).copied().collect();
-        let fixed: Vec<usize> = fixed.into_iter().collect();
-        if self.serves(&fixed) {
-            return Some(fixed);
+        let kept = self.trimmed(held);
+        if self.serves(&kept) {
+            return Some(kept);
         }
         let problem = Problem {
-            fixed,
+            fixed: kept,
             target: self.problem.target.clone(),
             candidates: self.problem.candidates.clone(),
         };
-        match self.kind {
+        let whole = match self.kind {
             Kind::Resource => reach(&problem),
             Kind::Share => pick(&problem, self.count),
-        }
+        };
+        whole.map(|set| self.trimmed(&set))
     }
 
     /// Candidates by place.
@@ -162,11 +205,16 @@ pub fn choose(view: &View<'_>) -> Choice {
     match (resource, share) {
         (Some(one), None) | (None, Some(one)) => one,
         (Some(resource), Some(share)) if resource.lack.is_some() != share.lack.is_some() => {
-            if resource.lack.is_none() {
-                resource
+            let (serves, lacks) = if resource.lack.is_none() {
+                (resource, share)
             } else {
-                share
-            }
+                (share, resource)
+            };
+            // The larger one cannot be had: the smaller one is no reason to let go of what is held for it. A share of
+            // less than one node is never the larger one.
+            let less = view.extent(&serves.places) + GAIN_ANY < view.extent(view.held);
+            let counts = !matches!(lacks.lack, Some(Lack::Percentage(_)));
+            if less && counts { lacks } else { serves }
         }
         (Some(resource), Some(share)) => {
             if view.extent(&share.places) > view.extent(&resource.places) + GAIN_ANY {
@@ -218,7 +266,7 @@ impl View<'_> {
         let same = self.held_target.len() == self.ask.resource.len()
             && self.ask.resource.iter().all(|(name, amount)| {
                 let held = self.held_target.get(name);
-                held.is_some_and(|held| whole(name, *held, true) == *amount)
+                held.is_some_and(|held| asked(name, *held) == *amount)
             });
         let names = || self.ask.resource.iter().map(|(name, _)| name.clone());
         self.settle(&question, same, || {
@@ -259,7 +307,8 @@ impl View<'_> {
         let target = vec![0; dimensions.len()];
         let mut question = self.question(Kind::Share, &dimensions, target, places.copied().collect());
         question.count = count;
-        let same = self.held_target.keys().eq(share.dimensions.iter()) && self.held.len() == count;
+        // How many nodes a share comes to changes with every node that comes or goes: that is no other question.
+        let same = self.held_target.keys().eq(share.dimensions.iter());
         self.settle(&question, same, || {
             let (has, needs) = (question.places.len(), count);
             let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
@@ -278,22 +327,17 @@ impl View<'_> {
             kind: question.kind,
             lack,
         };
-        let contains = |place: &usize| held.binary_search(place).is_ok();
-        let complete = question.problem.fixed.iter().all(contains);
-        let stands = same && !self.lost && complete && !held.is_empty() && question.serves(&held);
-        if self.ask.evicts && stands {
-            return choice(held, None);
-        }
-        if let Some(mended) = (self.ask.evicts && same && self.lost)
-            .then(|| question.mend(&held))
-            .flatten()
-        {
+        let kept: BTreeSet<usize> = held.iter().chain(&question.problem.fixed).copied().collect();
+        let kept: Vec<usize> = kept.into_iter().collect();
+        if let Some(mended) = (self.ask.evicts && same).then(|| question.mend(&kept)).flatten() {
             return choice(mended, None);
         }
         let Some(best) = question.best() else {
-            let kept: BTreeSet<usize> = held.into_iter().chain(question.problem.fixed.clone()).collect();
-            return choice(kept.into_iter().collect(), Some(lack()));
+            return choice(kept, Some(lack()));
         };
+        let complete = kept.len() == held.len();
+        let held = question.trimmed(&held);
+        let stands = same && !self.lost && complete && !held.is_empty() && question.serves(&held);
         if stands && !moves(question, &held, &best) {
             return choice(held, None);
         }

@@ -37,7 +37,7 @@ pub struct Outlook {
     pub stand: Stand,
     /// In one sentence, with numbers.
     pub message: String,
-    /// Pods that must go and have not begun to.
+    /// Pods that have not begun to leave although some of them must; 0 where those that are leaving are enough.
     pub staying: u32,
     /// By what the nodes were chosen.
     pub kind: Kind,
@@ -96,6 +96,7 @@ pub(super) fn report(
         sum.idle.add(&holding.idle);
         sum.foreign = sum.foreign.saturating_add(holding.foreign);
         sum.staying = sum.staying.saturating_add(holding.staying);
+        sum.freed.add(&holding.freed);
     }
     let target: Vec<(&str, i64)> = match (choice.kind, &ask.share) {
         (Kind::Share, Some(share)) => {
@@ -110,13 +111,16 @@ pub(super) fn report(
     };
     let mut ready: Row = sum.idle.clone();
     ready.add(&sum.used);
-    let short: Vec<(String, i64, i64)> = target
+    let all: Vec<(String, i64, i64)> = target
         .iter()
         .map(|(name, needs)| ((*name).to_owned(), ready.get(dimensions.find(name)), *needs))
-        .filter(|(_, has, needs)| has < needs)
         .collect();
+    // Only as many pods go as are in the way: those that may stay hold up nobody.
+    let blocking = all
+        .iter()
+        .any(|(name, has, needs)| has.saturating_add(sum.freed.get(dimensions.find(name))) < *needs);
     let busy = each.iter().filter(|holding| holding.foreign > 0).count();
-    let (stand, message) = stand(ask, choice, &short, &sum, (nodes.len(), busy));
+    let (stand, message) = stand(ask, choice, &all, &sum, (nodes.len(), busy));
     let amounts = target
         .iter()
         .map(|(name, amount)| ((*name).to_owned(), quantity(name, *amount)));
@@ -136,7 +140,7 @@ pub(super) fn report(
         outlook: Some(Outlook {
             stand,
             message,
-            staying: sum.staying,
+            staying: if blocking { sum.staying } else { 0 },
             kind: choice.kind,
         }),
     }
@@ -145,7 +149,7 @@ pub(super) fn report(
 fn stand(
     ask: &Ask,
     choice: &Choice,
-    short: &[(String, i64, i64)],
+    all: &[(String, i64, i64)],
     sum: &Holding,
     (nodes, busy): (usize, usize),
 ) -> (Stand, String) {
@@ -180,15 +184,15 @@ fn stand(
         }
         None => {}
     }
+    let short: Vec<(String, i64, i64)> = all.iter().filter(|(_, has, needs)| has < needs).cloned().collect();
     if short.is_empty() {
-        return (
-            Stand::Met,
-            format!("all that is guaranteed is ready on {}", count(nodes, "node")),
-        );
+        let verb = if all.len() == 1 { "is" } else { "are" };
+        let message = format!("{} {verb} ready on {}", shortage(all), count(nodes, "node"));
+        return (Stand::Met, message);
     }
     let pods = count(usize::try_from(sum.foreign).unwrap_or(usize::MAX), "pod");
     let on = count(busy, "node");
-    let missing = shortage(short);
+    let missing = shortage(&short);
     if ask.evicts {
         (Stand::Evicting, format!("{missing}, evicting {pods} on {on}"))
     } else {

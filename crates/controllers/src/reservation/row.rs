@@ -10,6 +10,8 @@ pub struct Dimension(u32);
 
 /// No amount counts for more: the sum over 2,000 nodes of this size still fits, and sums are held at the largest number.
 const EACH_MAX: i64 = 1 << 52;
+/// Nobody asks for more: that is compared with sums, and never added to another.
+const ASK_MAX: i64 = 1 << 62;
 
 /// The names of all resources that were met.
 #[derive(Clone, Debug, Default)]
@@ -64,12 +66,21 @@ impl Dimensions {
 
 /// Thousandths of a core, and whole units of everything else.
 pub fn whole(name: &str, quantity: Quantity, up: bool) -> i64 {
+    within(name, quantity, up, EACH_MAX)
+}
+
+/// The same for all that a queue asks for: many nodes together may be more than any one.
+pub fn asked(name: &str, quantity: Quantity) -> i64 {
+    within(name, quantity, true, ASK_MAX)
+}
+
+fn within(name: &str, quantity: Quantity, up: bool, most: i64) -> i64 {
     let unit: i128 = if name == "cpu" { 1_000_000 } else { 1_000_000_000 };
     let nano = quantity.nano();
     let down = nano.div_euclid(unit);
     let amount = down.saturating_add(i128::from(up && nano.rem_euclid(unit) != 0));
-    let most = i128::from(EACH_MAX);
-    i64::try_from(amount.clamp(-most, most)).unwrap_or(EACH_MAX)
+    let amount = amount.clamp(-i128::from(most), i128::from(most));
+    i64::try_from(amount).unwrap_or(most)
 }
 
 /// The way back.
@@ -154,6 +165,8 @@ mod tests {
         check("memory", "100m", false, 0);
         check("nvidia.com/gpu", "8", true, 8);
         check("memory", "999E", false, EACH_MAX);
+        let asks = |text: &str| asked("memory", Quantity::parse(text).expect("a quantity"));
+        assert_eq!([asks("6Pi"), asks("999E")], [6 << 50, ASK_MAX]);
         assert_eq!(quantity("memory", 1 << 30).to_string(), "1Gi");
         assert_eq!(quantity("cpu", 1_500).to_string(), "1500m");
         assert_eq!(quantity("nvidia.com/gpu", 8).to_string(), "8");

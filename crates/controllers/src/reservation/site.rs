@@ -8,6 +8,18 @@ use basalt_api::slim::Node;
 
 use super::row::{Dimension, Dimensions, Row};
 
+/// Taints by which the cluster itself says that a node is not fit for work.
+const SICK: [&str; 8] = [
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+    "node.kubernetes.io/unschedulable",
+    "node.kubernetes.io/memory-pressure",
+    "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/pid-pressure",
+    "node.kubernetes.io/network-unavailable",
+    "node.kubernetes.io/out-of-service",
+];
+
 /// How a pod can be moved out of the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Bond {
@@ -68,7 +80,7 @@ pub struct Stay {
 pub struct Offer {
     /// What pods can have.
     pub row: Row,
-    /// Ready, schedulable, and without a taint that keeps pods away.
+    /// Ready, schedulable, and without a taint that says the contrary.
     pub open: bool,
     /// Its node group.
     pub group: Option<String>,
@@ -80,6 +92,8 @@ struct Load {
     rows: [Row; 3],
     counts: [u32; 3],
     leaving: [u32; 3],
+    /// What those that are leaving take.
+    freed: Row,
     /// Pods for which the node is being cleared.
     coming: u32,
 }
@@ -106,6 +120,8 @@ pub struct Holding {
     pub foreign: u32,
     /// Those of them that are not leaving.
     pub staying: u32,
+    /// What becomes idle by itself: pods of others that are leaving take it.
+    pub freed: Row,
 }
 
 impl Site {
@@ -121,6 +137,9 @@ impl Site {
         };
         for (queue, load) in &self.loads {
             let own = family.has(*queue);
+            if !own {
+                holding.freed.add(&load.freed);
+            }
             for (bond, row) in [Bond::Soft, Bond::Firm, Bond::Hard].into_iter().zip(&load.rows) {
                 holding.idle.subtract(row);
                 let movable = bond == Bond::Soft || (bond == Bond::Firm && !evicts);
@@ -205,7 +224,14 @@ impl Site {
                     }
                 }
                 load.counts.get_mut(bond).map(step);
-                load.leaving.get_mut(bond).filter(|_| *leaving).map(step);
+                if *leaving {
+                    load.leaving.get_mut(bond).map(step);
+                    if enter {
+                        load.freed.add(&footprint.row);
+                    } else {
+                        load.freed.subtract(&footprint.row);
+                    }
+                }
             }
         }
         if *load == Load::default() {
@@ -247,11 +273,11 @@ impl Sites {
         let lost = conditions
             .iter()
             .any(|condition| condition.condition_type == "Ready" && condition.status != "True");
-        let tainted = node
-            .spec
-            .taints
-            .iter()
-            .any(|taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute"));
+        // Whether pods stand a taint that people gave is the pods' matter: queues of GPU work tolerate that of GPU nodes.
+        let tainted = node.spec.taints.iter().any(|taint| {
+            let keeps_away = matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
+            keeps_away && SICK.contains(&taint.key.as_str())
+        });
         Offer {
             row: self.dimensions.row(node.offers(), true),
             open: !lost && !node.spec.unschedulable && !tainted,

@@ -1,7 +1,7 @@
 //! Reservations: which nodes are locked for which queue, told line by line.
 //!
 //! ```text
-//! node n1 cpu=8 gpu=2 cordoned lost taint=NoSchedule group=g      a node, or the same one changed
+//! node n1 cpu=8 gpu=2 cordoned lost taint=key:NoSchedule group=g      a node, or the same one changed
 //! queue q parent=p cpu=8 share=0.5:cpu,memory Guaranteed priority=1 born=5 closed wants=g avoids=h
 //! pod p on=n1 queue=q cpu=2 daemon static other system kept leaving   `for=n1`: nominated, not bound; `group=g`
 //! gone p | done p | lost n1 | delete q | open q | close q | locks on|off|groups|strict | pass 30 | go | down | up
@@ -13,6 +13,7 @@
 //! Everything happens at once until somebody asks, or `go`.
 
 mod cases;
+mod kept;
 mod random;
 
 use std::collections::BTreeSet;
@@ -54,7 +55,8 @@ impl<'a> Words<'a> {
 fn node(name: &str, words: &Words<'_>) -> Value {
     let taints: Vec<Value> = words
         .of("taint")
-        .map(|effect| json!({"key": "k", "effect": effect}))
+        .and_then(|taint| taint.rsplit_once(':'))
+        .map(|(key, effect)| json!({"key": key, "effect": effect}))
         .into_iter()
         .collect();
     let labels = words

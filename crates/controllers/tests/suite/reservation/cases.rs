@@ -26,6 +26,8 @@ fn the_set_is_to_the_point() {
     check("node n1 cpu=4\n node n2 cpu=4\n node n3 cpu=8\n queue q cpu=8\n = q n3 Met");
     // A fraction of a core is a whole thousandth.
     check("node n1 cpu=1500m\n node n2 cpu=4\n queue q cpu=1500m\n = q n1 Met");
+    // More than any one node can have.
+    check("node n1 memory=4Pi\n node n2 memory=4Pi\n queue q memory=6Pi\n = q n1 n2 Met\n shows q /target/memory 6Pi");
     check("node n1 cpu=4 pods=2\n node n2 cpu=4 pods=10\n queue q pods=5\n = q n2 Met");
     // Nothing is asked for, so nothing is locked, and nothing is said.
     check("node n1 cpu=4\n queue q\n = q nothing");
@@ -58,7 +60,8 @@ fn best_effort_waits_for_pods_to_end() {
     check(
         "node n1 cpu=8\n pod a on=n1 queue=other cpu=2\n pod b on=n1 queue=other cpu=1\n queue q cpu=6
          = q n1 WaitingForPods\n says q cpu 5 of 6, waiting for 2 pods to end on 1 node\n shows q /waitingFor 2
-         gone a\n = q n1 Met\n shows q /waitingFor 0\n shows q /resource/cpu 7\n told q ReservationMet",
+         gone a\n = q n1 Met\n shows q /waitingFor 0\n shows q /resource/cpu 7\n told q ReservationMet
+         says q cpu 7 of 6 is ready on 1 node",
     );
     // Protected pods end, too.
     check(
@@ -99,6 +102,20 @@ fn guaranteed_evicts_and_says_when_that_is_blocked() {
          pass 29\n = q n1 Evicting\n pass 1\n = q n1 EvictionBlocked\n told q EvictionBlocked\n says q 1 of them have not begun to leave
          pod a on=n1 queue=other cpu=2 leaving\n = q n1 Evicting\n gone a\n = q n1 Met",
     );
+    // Only as many go as are in the way.
+    check(
+        "node n1 cpu=8\n pod a on=n1 queue=x cpu=4\n pod b on=n1 queue=x cpu=4\n queue q cpu=4 Guaranteed\n = q n1 Evicting
+         pod a on=n1 queue=x cpu=4 leaving\n pass 31\n = q n1 Evicting\n gone a\n = q n1 Met",
+    );
+    check(
+        "node n1 cpu=8 memory=8\n pod a on=n1 queue=x cpu=4 memory=1\n pod b on=n1 queue=x memory=7\n queue q cpu=4 memory=4 Guaranteed
+         = q n1 Evicting\n pod a on=n1 queue=x cpu=4 memory=1 leaving\n pass 31\n = q n1 EvictionBlocked",
+    );
+    // The time counts from when there was somebody to evict.
+    check(
+        "node n1 cpu=8\n pod a on=n1 queue=x cpu=2\n pod k on=n1 queue=x cpu=1 kept\n queue q cpu=8 Guaranteed\n = q NoSetReachesTarget
+         pass 60\n gone k\n = q n1 Evicting\n pass 29\n = q n1 Evicting\n pass 1\n = q n1 EvictionBlocked",
+    );
     // It moves only if a node is lost, and then the rest stays.
     check(
         "node n1 cpu=4\n node n2 cpu=4\n node n3 cpu=4\n pod a on=n1 queue=x cpu=4\n pod b on=n2 queue=x cpu=4\n pod c on=n3 queue=x cpu=4
@@ -113,12 +130,26 @@ fn guaranteed_evicts_and_says_when_that_is_blocked() {
 
 #[test]
 fn only_open_nodes_that_admit_the_queue() {
-    for word in ["cordoned", "lost", "taint=NoSchedule", "taint=NoExecute"] {
+    for word in [
+        "cordoned",
+        "lost",
+        "taint=node.kubernetes.io/unreachable:NoExecute",
+        "taint=node.kubernetes.io/disk-pressure:NoSchedule",
+    ] {
         check(&format!(
             "node n1 cpu=4 {word}\n node n2 cpu=8\n queue q cpu=4\n = q n2 Met"
         ));
     }
-    check("node n1 cpu=4 taint=PreferNoSchedule\n node n2 cpu=8\n queue q cpu=4\n = q n1 Met");
+    // What people say by a taint is for pods to stand or not.
+    for word in [
+        "nvidia.com/gpu:NoSchedule",
+        "k:NoExecute",
+        "node.kubernetes.io/disk-pressure:PreferNoSchedule",
+    ] {
+        check(&format!(
+            "node n1 cpu=4 taint={word}\n node n2 cpu=8\n queue q cpu=4\n = q n1 Met"
+        ));
+    }
     check("locks groups\n node n1 cpu=4\n node n2 cpu=8 group=g\n queue q cpu=4 wants=g\n = q n2 Met");
     check("locks groups\n node n1 cpu=4 group=h\n node n2 cpu=8\n queue q cpu=4\n = q n2 Met");
     check("locks strict\n node n1 cpu=4 group=h\n node n2 cpu=8\n queue q cpu=4\n = q ClusterTooSmall");
