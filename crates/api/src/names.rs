@@ -153,6 +153,11 @@ pub const SYSTEM_NODE_CRITICAL: &str = "system-node-critical";
 /// Priority class of cluster-critical system pods.
 pub const SYSTEM_CLUSTER_CRITICAL: &str = "system-cluster-critical";
 
+/// Whether a label or an annotation says yes, as Go reads it; what cannot be read is a no.
+pub fn says_yes(word: &str) -> bool {
+    matches!(word, "1" | "t" | "T" | "true" | "TRUE" | "True")
+}
+
 /// Name of the PodGroup of a Volcano Job.
 pub fn job_pod_group(job: &str, uid: &str) -> String {
     format!("{job}-{uid}")

@@ -208,3 +208,12 @@ pub struct PodGroupCondition {
     #[serde(skip_serializing_if = "unset")]
     pub message: String,
 }
+
+impl PodGroup {
+    /// Whether its pods may be evicted for others, if it says so, in an annotation or else a label.
+    pub fn preemptable(&self) -> Option<bool> {
+        let maps = [&self.metadata.annotations, &self.metadata.labels];
+        let mut said = maps.into_iter().filter_map(|map| map.as_ref()?.get(names::PREEMPTABLE));
+        said.next().map(|word| names::says_yes(word))
+    }
+}

@@ -148,7 +148,9 @@ impl Facts {
             let own = world
                 .queue_of_pod(pod)
                 .is_some_and(|own| world.chain(own).contains(&queue));
-            let stays = pod.fixed || (world.queues[queue].evicts && (pod.critical || !pod.preemptable));
+            let group = world.group_of(pod).map(|group| &world.groups[group]);
+            let kept = pod.critical || !pod.preemptable || group.is_some_and(|group| group.protected);
+            let stays = pod.fixed || (world.queues[queue].evicts && kept);
             self.doubtful |= !own && !stays && !OURS.contains(&pod.scheduler.as_str());
             self.foreign += i64::from(!own && !stays);
             for &(dim, amount) in &pod.shape.request {

@@ -343,6 +343,13 @@ impl Pod {
         self.metadata.labels.as_ref()?.get(key).map(String::as_str)
     }
 
+    /// Whether it may be evicted for others: it may unless it says otherwise, in an annotation or else a label.
+    pub fn is_preemptable(&self) -> bool {
+        let said = self.annotation(names::PREEMPTABLE);
+        said.or_else(|| self.label(names::PREEMPTABLE))
+            .is_none_or(names::says_yes)
+    }
+
     /// Name of its PodGroup.
     pub fn pod_group(&self) -> Option<&str> {
         self.annotation(names::GROUP_NAME)

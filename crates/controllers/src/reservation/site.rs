@@ -36,7 +36,7 @@ pub enum Bond {
 pub struct Footprint {
     /// What it asks for, itself counted under `pods`.
     pub row: Row,
-    /// How it can be moved.
+    /// How it can be moved, as far as it says itself.
     pub bond: Bond,
 }
 
@@ -71,8 +71,9 @@ pub struct Stay {
     pub node: Arc<str>,
     /// The queue that it belongs to.
     pub queue: Option<Arc<str>>,
-    /// Bound, with what it takes and whether it is leaving; or, without, the node is being cleared for it.
-    pub bound: Option<(Arc<Footprint>, bool)>,
+    /// Bound, with what it takes, how it can be moved (its group may have a say) and whether it is leaving; or, without,
+    /// the node is being cleared for it.
+    pub bound: Option<(Arc<Footprint>, Bond, bool)>,
 }
 
 /// What a node offers, and to whom.
@@ -214,8 +215,8 @@ impl Site {
         };
         match &stay.bound {
             None => step(&mut load.coming),
-            Some((footprint, leaving)) => {
-                let bond = footprint.bond as usize;
+            Some((footprint, bond, leaving)) => {
+                let bond = *bond as usize;
                 if let Some(row) = load.rows.get_mut(bond) {
                     if enter {
                         row.add(&footprint.row);
@@ -344,6 +345,16 @@ impl Sites {
             }
         }
         Family(family)
+    }
+
+    /// How many nodes are known.
+    pub fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
     }
 
     /// All nodes by name.

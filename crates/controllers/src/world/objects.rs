@@ -178,7 +178,8 @@ impl World {
         let is_new = known.is_none();
         let before = known.map(|group| (queue_named(&group.spec.queue), owner_job(group)));
         let (queue, job) = (queue_named(&group.spec.queue), owner_job(&group));
-        let same = before.as_ref().is_some_and(|before| before.0 == queue);
+        let same = known
+            .is_some_and(|known| queue_named(&known.spec.queue) == queue && known.preemptable() == group.preemptable());
         let stays = if same { Vec::new() } else { self.stays_in(&key) };
         if !self.groups.upsert(group, origin) {
             return Vec::new();

@@ -24,6 +24,8 @@ use crate::words::Pool;
 
 /// Changes that come together are one.
 const DEBOUNCE: SignedDuration = SignedDuration::from_millis(150);
+/// A round looks at every node for every queue that reserves, so it waits the longer, the more that is.
+const EACH_LOOK: SignedDuration = SignedDuration::from_micros(5);
 /// Time between two rounds in which nothing happened that somebody waits for, unless told otherwise.
 const PERIOD: SignedDuration = SignedDuration::from_secs(5);
 
@@ -115,16 +117,20 @@ fn bond(pod: &Pod, ours: bool) -> Bond {
     let class = pod.spec.priority_class_name.as_str();
     let system = pod.metadata.namespace.as_deref() == Some("kube-system")
         || matches!(class, names::SYSTEM_CLUSTER_CRITICAL | names::SYSTEM_NODE_CRITICAL);
-    let said = [pod.annotation(names::PREEMPTABLE), pod.label(names::PREEMPTABLE)];
-    let kept = said.into_iter().flatten().next() == Some("false");
-    if system || kept { Bond::Firm } else { Bond::Soft }
+    if system || !pod.is_preemptable() {
+        Bond::Firm
+    } else {
+        Bond::Soft
+    }
 }
 
 impl Reserving {
     /// How long a round may wait.
     pub(super) fn pause(&self) -> SignedDuration {
         if self.urgent {
-            DEBOUNCE.min(self.period)
+            let looks = self.sites.len().saturating_mul(self.interested.len());
+            let cost = i32::try_from(looks).map_or(self.period, |looks| EACH_LOOK.saturating_mul(looks));
+            DEBOUNCE.max(cost).min(self.period)
         } else {
             self.period
         }
@@ -240,6 +246,10 @@ impl World {
             let took = now.duration_since(since).as_secs_f64();
             self.reserving.seconds_to_met.insert(name.to_owned(), took);
         }
+        // The first word on it is that all is there. A queue that is new to us may have waited before.
+        if let (Some(Stake { met: None, .. }), Some((true, _))) = (&before, met(&after)) {
+            self.reserving.seconds_to_met.insert(name.to_owned(), 0.0);
+        }
         // Another incarnation holds nothing that was decided for this one.
         let uid = |stake: &Option<Stake>| stake.as_ref().map(|stake| stake.uid.clone());
         if uid(&before) != uid(&after) {
@@ -264,7 +274,11 @@ impl World {
                 };
                 status.reservation.is_some() || status.conditions.iter().any(told)
             });
-            told || (on && Ask::of(&queue.spec.guarantee).is_some())
+            // A write may be on its way: until it is known to have come, or to be undone, its nodes are not for others.
+            let decided = self.reserving.decisions.get(name);
+            let written = written_nodes(queue);
+            let on_its_way = decided.is_some_and(|decision| decision.nodes() != written);
+            told || on_its_way || (on && Ask::of(&queue.spec.guarantee).is_some())
         });
         if interested {
             self.reserving.interested.insert(name.to_owned());
@@ -292,7 +306,15 @@ impl World {
             None => queue_of_lone(pod).map(str::to_owned),
         };
         let bound = match (&pod.footprint, pod.bound) {
-            (Some(footprint), true) => Some((Arc::clone(footprint), pod.deleting)),
+            (Some(footprint), true) => {
+                let kept = group.is_some_and(|group| group.preemptable() == Some(false));
+                let bond = if kept {
+                    footprint.bond.max(Bond::Firm)
+                } else {
+                    footprint.bond
+                };
+                Some((Arc::clone(footprint), bond, pod.deleting))
+            }
             (None, true) => return None,
             (_, false) => None,
         };

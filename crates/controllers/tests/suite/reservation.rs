@@ -115,6 +115,7 @@ fn pod(name: &str, words: &Words<'_>) -> Value {
     note("scheduling.k8s.io/group-name", words.of("group"));
     note("kubernetes.io/config.mirror", words.has("static").then_some("x"));
     note("volcano.sh/preemptable", words.has("kept").then_some("false"));
+    note("volcano.sh/preemptable", words.of("preemptable"));
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
@@ -155,7 +156,11 @@ fn act(cluster: &mut Cluster, line: &str) {
         ["group", name, ..] => put(
             cluster,
             json!({
-                "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": name, "namespace": "n"},
+                "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+                "metadata": {
+                    "name": name, "namespace": "n",
+                    "annotations": words.of("preemptable").map(|word| json!({"volcano.sh/preemptable": word})),
+                },
                 "spec": {"queue": words.of("queue")}, "status": {"phase": "Running"},
             }),
         ),

@@ -86,17 +86,6 @@ fn annotation<'a>(metadata: &'a ObjectMeta, name: &str) -> Option<&'a str> {
     Some(metadata.annotations.as_ref()?.get(name)?.as_str())
 }
 
-/// A yes or no as Go reads it; what cannot be read is a no.
-fn flag(word: &str) -> bool {
-    matches!(word, "1" | "t" | "T" | "true" | "TRUE" | "True")
-}
-
-/// What a group says in an annotation or else a label.
-fn annotated_flag(metadata: &ObjectMeta, name: &str) -> Option<bool> {
-    let label = || Some(metadata.labels.as_ref()?.get(name)?.as_str());
-    annotation(metadata, name).or_else(label).map(flag)
-}
-
 fn effect(word: &str) -> Option<TaintEffect> {
     Some(match word {
         "NoSchedule" => TaintEffect::NoSchedule,
@@ -167,10 +156,7 @@ impl From<&slim::Pod> for PodFacts {
             node: (!pod.spec.node_name.is_empty()).then(|| Arc::from(pod.spec.node_name.as_str())),
             terminating: pod.is_deleting(),
             gated: !pod.spec.scheduling_gates.is_empty(),
-            preemptable: pod
-                .annotation(names::PREEMPTABLE)
-                .or_else(|| pod.label(names::PREEMPTABLE))
-                .is_none_or(flag),
+            preemptable: pod.is_preemptable(),
             preempts: pod.spec.preemption_policy != "Never",
             critical: namespace == "kube-system"
                 || matches!(
@@ -377,7 +363,7 @@ impl From<&PodGroup> for PodGroupFacts {
                 .collect(),
             min_resources: spec.min_resources.as_ref().map(resources),
             priority_class: Arc::from(spec.priority_class_name.as_str()),
-            preemptable: annotated_flag(&group.metadata, names::PREEMPTABLE),
+            preemptable: group.preemptable(),
             phase: group
                 .status
                 .as_ref()

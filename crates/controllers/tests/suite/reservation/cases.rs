@@ -82,6 +82,25 @@ fn what_cannot_be_moved_is_not_worth_anything() {
             "node n1 cpu=8\n pod d on=n1 cpu=1 {word}\n queue q cpu=7 Guaranteed\n = q n1 Met"
         ));
     }
+    // The word is read as the scheduler reads it.
+    for (word, stand) in [
+        ("False", "NoSetReachesTarget"),
+        ("no", "NoSetReachesTarget"),
+        ("True", "n1 Evicting"),
+        ("1", "n1 Evicting"),
+    ] {
+        check(&format!(
+            "node n1 cpu=8\n pod d on=n1 cpu=1 queue=other preemptable={word}\n queue q cpu=8 Guaranteed\n = q {stand}"
+        ));
+        check(&format!(
+            "node n1 cpu=8\n group g queue=other preemptable={word}\n pod d on=n1 cpu=1 group=g\n queue q cpu=8 Guaranteed\n = q {stand}"
+        ));
+    }
+    // A group changes its mind.
+    check(
+        "node n1 cpu=8\n group g queue=other\n pod d on=n1 cpu=1 group=g\n queue q cpu=8 Guaranteed\n = q n1 Evicting
+         group g queue=other preemptable=false\n = q n1 NoSetReachesTarget\n group g queue=other preemptable=true\n = q n1 Evicting",
+    );
     // For Guaranteed, nor is what may not be evicted.
     for word in ["system", "kept"] {
         check(&format!(

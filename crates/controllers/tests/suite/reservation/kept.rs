@@ -1,6 +1,14 @@
 //! What is kept and what is given back when the ground under a set moves.
 
-use super::check;
+use std::collections::BTreeSet;
+
+use basalt_controllers::cache::Origin;
+use basalt_controllers::world::{Rules, Work, World};
+use basalt_controllers::{Change, Outcome};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::{Words, check, node, queue};
 
 #[test]
 fn the_smaller_of_both_does_not_replace_the_larger_one_that_is_short_now() {
@@ -65,4 +73,110 @@ fn a_guaranteed_share_is_mended() {
     check(&format!(
         "{five} {busy} queue q share=0.34:cpu Guaranteed\n = q n1 Evicting\n gone x3\n gone x4\n node n6 cpu=4\n = q n1 n3 Evicting"
     ));
+}
+
+/// A world without an API server: writes arrive when the test says so.
+struct Stage {
+    world: World,
+    version: u64,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let mut world = World::new(BTreeSet::from(["volcano".to_owned()]));
+        world.set_reserving(Some(Rules::default()));
+        Self { world, version: 0 }
+    }
+
+    fn node(&mut self, name: &str, words: &str) {
+        let object = node(name, &Words(words.split(' ').collect()));
+        self.world.upsert_node(&serde_json::from_value(object).expect("a node"));
+    }
+
+    fn queue(&mut self, name: &str, words: &str) -> Value {
+        let mut object = queue(name, &Words(words.split(' ').collect()));
+        object["metadata"]["uid"] = json!(format!("uid of {name}"));
+        self.see(&mut object);
+        object
+    }
+
+    fn see(&mut self, object: &mut Value) {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        let queue = serde_json::from_value(object.clone()).expect("a queue");
+        self.world.upsert_queue(queue, Origin::Watch);
+    }
+
+    fn look(&mut self, work: &Work) -> Outcome {
+        self.world.look_at(work, Timestamp::UNIX_EPOCH)
+    }
+
+    /// The status that a queue is about to get.
+    fn wants(&mut self, name: &str) -> Value {
+        let outcome = self.look(&Work::Queue(name.to_owned()));
+        let patch = outcome.changes.into_iter().find_map(|change| match change {
+            Change::Patch { merge, .. } => Some(merge),
+            _ => None,
+        });
+        patch.unwrap_or_default()
+    }
+}
+
+#[test]
+fn a_write_on_its_way_holds_its_node() {
+    let mut stage = Stage::new();
+    stage.node("n1", "cpu=4");
+    stage.queue("a", "cpu=4");
+    stage.look(&Work::Reservation);
+    let late = stage.wants("a");
+    assert_eq!(late["status"]["reservation"]["nodes"], json!(["n1"]));
+    // Its guarantee goes before that write has come; b may not have the node yet.
+    let mut a = stage.queue("a", "");
+    let mut b = stage.queue("b", "cpu=4");
+    stage.look(&Work::Reservation);
+    let early = stage.wants("b");
+    assert_eq!(early["status"]["reservation"]["nodes"], Value::Null, "{early}");
+    json_patch::merge(&mut b, &early);
+    stage.see(&mut b);
+    // It comes, and is undone; then b has the node.
+    json_patch::merge(&mut a, &late);
+    stage.see(&mut a);
+    stage.look(&Work::Reservation);
+    let undone = stage.wants("a");
+    assert_eq!(undone["status"].get("reservation"), Some(&Value::Null), "{undone}");
+    json_patch::merge(&mut a, &undone);
+    stage.see(&mut a);
+    stage.look(&Work::Reservation);
+    let now = stage.wants("b");
+    assert_eq!(now["status"]["reservation"]["nodes"], json!(["n1"]), "{now}");
+}
+
+#[test]
+fn what_is_met_at_once_took_no_time() {
+    let mut stage = Stage::new();
+    stage.node("n1", "cpu=4");
+    let mut a = stage.queue("a", "cpu=4");
+    stage.look(&Work::Reservation);
+    let patch = stage.wants("a");
+    json_patch::merge(&mut a, &patch);
+    stage.see(&mut a);
+    let took: Vec<Option<f64>> = stage.world.reservations().map(|all| all.seconds_to_met).collect();
+    assert_eq!(took, [Some(0.0)]);
+}
+
+#[test]
+fn large_rounds_wait_longer() {
+    let pause = |nodes: usize, queues: usize| {
+        let mut stage = Stage::new();
+        for node in 0..nodes {
+            stage.node(&format!("n{node}"), "cpu=4");
+        }
+        for queue in 0..queues {
+            stage.queue(&format!("q{queue}"), "cpu=4");
+        }
+        stage.world.pause(&Work::Reservation)
+    };
+    assert_eq!(pause(10, 2), SignedDuration::from_millis(150));
+    assert_eq!(pause(2_000, 100), SignedDuration::from_secs(1));
+    assert_eq!(pause(2_000, 1_000), SignedDuration::from_secs(5));
 }
