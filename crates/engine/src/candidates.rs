@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::model::{ClassId, Id, NodeId, TaskId};
+use crate::model::{ClassId, Id, NodeId, QueueId, TaskId};
 use crate::mutants::mutant;
 use crate::plugin::{Fit, Hooks, Shape, Site};
 use crate::session::{Estate, State};
@@ -100,7 +100,7 @@ impl Candidates {
         let tree = self.tree(state, hooks, shape);
         let (rank, worth) = match reach {
             None => tree.best()?,
-            Some(reach) => tree.best_within(state.estates(), &reach)?,
+            Some(reach) => tree.best_within(&reach)?,
         };
         Some((state.by_rank[rank], fit_of(worth)))
     }
@@ -116,11 +116,11 @@ impl Candidates {
                 .as_ref()
                 .map_or(Some(0), |reach| reach.iter().position(|&known| known == estate))
         };
-        let leaves = self.tree(state, hooks, shape).leaves().iter();
+        let leaves = self.tree(state, hooks, shape).leaves();
         let open = leaves
             .zip(&*state.by_rank)
-            .filter(|&(&worth, &node)| worth > 0 && place(node).is_some());
-        sites.extend(open.map(|(&worth, &node)| Site {
+            .filter(|&(worth, &node)| worth > 0 && place(node).is_some());
+        sites.extend(open.map(|(worth, &node)| Site {
             node,
             fit: fit_of(worth),
             blocker: None,
@@ -158,6 +158,20 @@ struct Slots {
     totals: Vec<u64>,
 }
 
+/// The tree of one estate, as a stretch of all worths.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    /// Where it begins.
+    base: usize,
+    /// Number of leaves, a power of two.
+    width: usize,
+    /// The rank of its first node, …
+    from: usize,
+    /// … and how many nodes it has.
+    nodes: usize,
+}
+
+/// A tournament for each estate: the best node of any is at hand, however many there are.
 #[derive(Clone, Debug, Default)]
 struct Tree {
     /// The node order that the leaves follow.
@@ -167,9 +181,9 @@ struct Tree {
     nodes_version: u64,
     /// How far the journal has been read.
     read: u64,
-    /// Number of leaves, a power of two.
-    width: usize,
-    /// `worths[width + rank]` is a leaf, `worths[i]` the larger of its two children.
+    /// By estate, in the order of ranks.
+    stretches: Vec<Stretch>,
+    /// In a stretch `worths[base + width + n]` is the leaf of its n-th node, `worths[base + i]` the larger of its two children.
     worths: Vec<u64>,
     /// By node: the shape's constraints allow it. Changes only with the node's facts.
     admits: Vec<bool>,
@@ -202,7 +216,7 @@ impl Tree {
         match touched {
             None => self.build(state, hooks, shape),
             Some(touched) => {
-                let many = (journal.end() - self.read) as usize > self.width / 8;
+                let many = (journal.end() - self.read) as usize > self.order.len() / 8;
                 for (node, facts_changed) in touched {
                     if !state.model.nodes[node].present {
                         continue;
@@ -210,12 +224,12 @@ impl Tree {
                     if facts_changed {
                         self.admits[node.index()] = hooks.unfit(state, shape, node).is_none();
                     }
-                    let leaf = self.width + state.model.nodes[node].rank as usize;
                     let worth = self.weigh(state, hooks, shape, node);
+                    let (stretch, leaf) = self.leaf_of(state, node);
                     if many {
-                        self.worths[leaf] = worth;
+                        self.worths[stretch.base + leaf] = worth;
                     } else {
-                        self.raise(leaf, worth);
+                        self.raise(stretch, leaf, worth);
                     }
                 }
                 if many {
@@ -230,25 +244,62 @@ impl Tree {
 
     /// The same nodes stand in another order.
     fn move_leaves(&mut self, state: &State) {
-        let before = self.leaves().to_vec();
-        for (&node, worth) in self.order.iter().zip(before) {
-            self.worths[self.width + state.model.nodes[node].rank as usize] = worth;
+        let before: Vec<u64> = self.leaves().collect();
+        let order = std::mem::replace(&mut self.order, state.by_rank.clone());
+        self.lay_out(state);
+        for (&node, worth) in order.iter().zip(before) {
+            let (stretch, leaf) = self.leaf_of(state, node);
+            self.worths[stretch.base + leaf] = worth;
         }
-        self.order = state.by_rank.clone();
         self.play_all();
     }
 
-    fn build(&mut self, state: &State, hooks: &Hooks, shape: Shape) {
-        self.width = state.by_rank.len().next_power_of_two();
-        self.order = state.by_rank.clone();
+    /// Room for the trees of all estates, empty.
+    fn lay_out(&mut self, state: &State) {
+        self.stretches.clear();
+        let all = [Estate {
+            queue: QueueId::NONE,
+            from: 0,
+            to: state.by_rank.len(),
+        }];
+        let estates = if state.is_parted() { state.estates() } else { &all };
+        let mut base = 0;
+        for estate in estates {
+            let nodes = estate.to - estate.from;
+            let width = nodes.next_power_of_two();
+            self.stretches.push(Stretch {
+                base,
+                width,
+                from: estate.from,
+                nodes,
+            });
+            base += 2 * width;
+        }
         self.worths.clear();
-        self.worths.resize(2 * self.width, 0);
+        self.worths.resize(base, 0);
+    }
+
+    /// The stretch of a node, and its leaf there.
+    fn leaf_of(&self, state: &State, node: NodeId) -> (Stretch, usize) {
+        let record = &state.model.nodes[node];
+        let stretch = self.stretches[if self.stretches.len() > 1 {
+            record.estate as usize
+        } else {
+            0
+        }];
+        (stretch, stretch.width + record.rank as usize - stretch.from)
+    }
+
+    fn build(&mut self, state: &State, hooks: &Hooks, shape: Shape) {
+        self.order = state.by_rank.clone();
+        self.lay_out(state);
         self.minds_guests = hooks.minds_guests(state, shape);
         self.admits.clear();
         self.admits.resize(state.model.nodes.slots(), false);
-        for (rank, &node) in state.by_rank.iter().enumerate() {
+        for &node in &*state.by_rank {
             self.admits[node.index()] = hooks.unfit(state, shape, node).is_none();
-            self.worths[self.width + rank] = self.weigh(state, hooks, shape, node);
+            let (stretch, leaf) = self.leaf_of(state, node);
+            self.worths[stretch.base + leaf] = self.weigh(state, hooks, shape, node);
         }
         self.play_all();
     }
@@ -314,83 +365,69 @@ impl Tree {
         slots
     }
 
-    fn leaves(&self) -> &[u64] {
-        &self.worths[self.width..]
+    /// All leaves, in the order of nodes.
+    fn leaves(&self) -> impl Iterator<Item = u64> {
+        let leaves = |stretch: &Stretch| {
+            let first = stretch.base + stretch.width;
+            self.worths[first..first + stretch.nodes].iter().copied()
+        };
+        self.stretches.iter().flat_map(leaves)
     }
 
-    fn raise(&mut self, leaf: usize, worth: u64) {
-        self.worths[leaf] = worth;
+    fn raise(&mut self, stretch: Stretch, leaf: usize, worth: u64) {
+        let worths = &mut self.worths[stretch.base..stretch.base + 2 * stretch.width];
+        worths[leaf] = worth;
         let mut at = leaf / 2;
         while at > 0 {
-            let best = self.worths[2 * at].max(self.worths[2 * at + 1]);
-            if self.worths[at] == best {
+            let best = worths[2 * at].max(worths[2 * at + 1]);
+            if worths[at] == best {
                 return;
             }
-            self.worths[at] = best;
+            worths[at] = best;
             at /= 2;
         }
     }
 
     fn play_all(&mut self) {
-        for at in (1..self.width).rev() {
-            self.worths[at] = self.worths[2 * at].max(self.worths[2 * at + 1]);
+        for stretch in &self.stretches {
+            let worths = &mut self.worths[stretch.base..stretch.base + 2 * stretch.width];
+            for at in (1..stretch.width).rev() {
+                worths[at] = worths[2 * at].max(worths[2 * at + 1]);
+            }
         }
     }
 
+    /// The best of all: the first of those with the largest worth.
     fn best(&self) -> Option<(usize, u64)> {
-        let best = *self.worths.get(1).filter(|&&worth| worth > 0)?;
-        Some((self.first_of(1, best), best))
+        let top = |stretch: &&Stretch| self.worths[stretch.base + 1];
+        let best = self.stretches.iter().map(|stretch| top(&stretch)).max()?;
+        let stretch = self.stretches.iter().find(|stretch| top(stretch) == best)?;
+        (best > 0).then(|| (self.first_of(*stretch, best), best))
     }
 
     /// The best of some estates: of those with idle room the first, or else the first with future room.
-    fn best_within(&self, estates: &[Estate], reach: &[u32]) -> Option<(usize, u64)> {
+    fn best_within(&self, reach: &[u32]) -> Option<(usize, u64)> {
         let mut later = None;
-        for estate in reach.iter().map(|&at| estates[at as usize]) {
-            let Some(best) = self.best_between(estate.from, estate.to) else {
+        for stretch in reach.iter().map(|&at| self.stretches[at as usize]) {
+            let best = self.worths[stretch.base + 1];
+            if best == 0 {
                 continue;
-            };
-            if fit_of(best.1) == Fit::Idle {
-                return Some(best);
             }
-            later = later.or(Some(best));
+            if fit_of(best) == Fit::Idle {
+                return Some((self.first_of(stretch, best), best));
+            }
+            later = later.or(Some((stretch, best)));
         }
-        later
+        later.map(|(stretch, best)| (self.first_of(stretch, best), best))
     }
 
-    /// The best leaf from one rank up to another: the first of the few subtrees that make up the stretch and have the best.
-    fn best_between(&self, from: usize, to: usize) -> Option<(usize, u64)> {
-        let (mut left, mut right) = (from + self.width, to + self.width);
-        // Subtrees from the left come in order, those from the right in reverse.
-        let (mut first, mut last) = ((0, 0), (0, 0));
-        while left < right {
-            if left % 2 == 1 {
-                if self.worths[left] > first.1 {
-                    first = (left, self.worths[left]);
-                }
-                left += 1;
-            }
-            if right % 2 == 1 {
-                right -= 1;
-                if self.worths[right] >= last.1 {
-                    last = (right, self.worths[right]);
-                }
-            }
-            left /= 2;
-            right /= 2;
+    /// The rank of the first node of a stretch that has this worth.
+    fn first_of(&self, stretch: Stretch, best: u64) -> usize {
+        let worths = &self.worths[stretch.base..stretch.base + 2 * stretch.width];
+        let mut at = 1;
+        while at < stretch.width {
+            at = if worths[2 * at] == best { 2 * at } else { 2 * at + 1 };
         }
-        let (at, best) = if last.1 > first.1 { last } else { first };
-        (best > 0).then(|| (self.first_of(at, best), best))
-    }
-
-    /// The first leaf of a subtree that has this worth.
-    fn first_of(&self, mut at: usize, best: u64) -> usize {
-        while at < self.width {
-            at = if self.worths[2 * at] == best {
-                2 * at
-            } else {
-                2 * at + 1
-            };
-        }
-        at - self.width
+        stretch.from + at - stretch.width
     }
 }
