@@ -36,7 +36,7 @@ pub enum ExecuteError {
         /// What was to be written.
         target: Target,
         /// How.
-        verb: Method,
+        verb: Box<Method>,
         /// What the server said.
         #[source]
         source: Box<kube::Error>,
@@ -264,7 +264,7 @@ impl Executor {
             Err(kube::Error::Api(status)) if status.code == 404 || status.is_forbidden() => Ok(()),
             Err(source) => Err(ExecuteError::Refused {
                 target,
-                verb: Method::POST,
+                verb: Box::new(Method::POST),
                 source: Box::new(source),
             }),
         }
@@ -312,7 +312,7 @@ fn already_exists_is_outdated(
         }),
         Err(source) => Err(ExecuteError::Refused {
             target: target.clone(),
-            verb: Method::POST,
+            verb: Box::new(Method::POST),
             source: Box::new(source),
         }),
     }
@@ -335,7 +335,7 @@ fn gone_is_done(
         }),
         Err(source) => Err(ExecuteError::Refused {
             target: target.clone(),
-            verb,
+            verb: Box::new(verb),
             source: Box::new(source),
         }),
     }
