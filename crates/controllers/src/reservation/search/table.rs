@@ -1,8 +1,9 @@
 //! The nodes by kind, and sets of them as counts.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+use std::hash::BuildHasher;
 use std::ops::Range;
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::goal::{Amount, Goal, merit_of};
 use crate::reservation::score::{Candidate, Problem};
@@ -63,7 +64,7 @@ impl<A: Amount> Table<A> {
         let mut row = vec![A::default(); width];
         let mut members: Vec<(usize, usize)> = Vec::with_capacity(problem.candidates.len());
         // By hash: kinds are compared, and of two that share one the second is not found again, which costs time only.
-        let mut seen: HashMap<u64, usize, BuildHasherDefault<Fold>> = HashMap::default();
+        let mut seen: FxHashMap<u64, usize> = FxHashMap::default();
         let mut fixed = table.fixed.iter().peekable();
         let mut kinds = 0;
         for (place, node) in problem.candidates.iter().enumerate() {
@@ -72,7 +73,7 @@ impl<A: Amount> Table<A> {
                 add(&mut table.base, &row, 1);
                 continue;
             }
-            let hash = BuildHasherDefault::<Fold>::default().hash_one(&row);
+            let hash = FxBuildHasher.hash_one(&row);
             let known = seen
                 .get(&hash)
                 .copied()
@@ -261,31 +262,5 @@ pub(super) fn take<A: Amount>(sums: &mut [A], row: &[A], count: u32) {
     let count = A::from(i64::from(count));
     for (sum, &amount) in sums.iter_mut().zip(row) {
         *sum = *sum - amount * count;
-    }
-}
-
-/// A quick hash: kinds are told apart by comparing them, so that a poor one costs time only.
-#[derive(Default)]
-struct Fold(u64);
-
-impl Hasher for Fold {
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0 ^ word).wrapping_mul(SCATTER).rotate_left(29);
-    }
-
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0 ^ self.0 >> 32
     }
 }
