@@ -103,8 +103,12 @@ impl Grounds {
                         continue;
                     };
                     let locks = &state.model.queues[*queue].locks;
-                    let is_listed = |node: &&NodeId| locks.binary_search(state.model.nodes.name(**node)).is_ok();
+                    // Whose estate it is lists all of it.
+                    let is_listed = |node: &&NodeId| {
+                        *queue == estate.queue || locks.binary_search(state.model.nodes.name(**node)).is_ok()
+                    };
                     let nodes = &state.nodes_in_order()[estate.from..estate.to];
+                    ground.by_node.reserve(nodes.len());
                     for &node in nodes.iter().filter(is_listed) {
                         ground.put(node, usable(state, *queue, node));
                     }

@@ -129,15 +129,16 @@ impl State {
     /// Brings what follows from locks up to date when a cycle begins.
     pub(super) fn settle_locks(&mut self) {
         if std::mem::take(&mut self.locks.tree_stale) {
-            // Another holder may be the deepest now, and other queues above it.
-            let mut names: Vec<Arc<str>> = self.locks.lists.keys().cloned().collect();
-            names.sort_unstable();
-            for name in &names {
+            // Another holder may be the deepest now, where there are several, and other queues above it.
+            let shared = self.locks.lists.iter().filter(|(_, holders)| holders.len() > 1);
+            let mut shared: Vec<Arc<str>> = shared.map(|(name, _)| name.clone()).collect();
+            shared.sort_unstable();
+            for name in &shared {
                 self.hand_over(name);
             }
             self.end_foreign_holds();
             self.locks.worth_stale = true;
-            self.locks.moved |= !names.is_empty();
+            self.locks.moved |= !self.locks.lists.is_empty();
         }
         if std::mem::take(&mut self.locks.worth_stale) {
             self.weigh_estates();
@@ -192,7 +193,12 @@ impl State {
             })
             .collect();
         if locks.estates.len() > 1 {
-            by_rank.sort_by_key(|&node| model.nodes[node].estate);
+            let mut places: Vec<usize> = locks.estates.iter().map(|estate| estate.from).collect();
+            for (node, estate) in by_rank.to_vec().into_iter().zip(estates) {
+                let place = &mut places[estate as usize];
+                by_rank[*place] = node;
+                *place += 1;
+            }
         }
     }
 
