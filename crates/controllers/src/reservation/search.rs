@@ -54,7 +54,7 @@ fn solve_with<A: Amount>(problem: &Problem, totals: &[i128], count: Option<usize
         seeds::best(&table).map(|seed| {
             let near = table.part(&seed.near, &seed.choice);
             let start = near.choice(seed.choice.counts_of(&seed.near));
-            let better = wander::improve(&near, table.len(), start);
+            let better = wander::improve(&near, problem.candidates.len(), start);
             polish::improve(&table, table.merged(&seed.near, seed.choice, &better))
         })
     };

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::goal::{Amount, TIE};
 use super::table::{Choice, Table};
 
-/// How often one walks, and how often where there are more kinds than this: among many, one node matters less.
+/// How often one walks; only once where there are more nodes than this: among many, one matters less.
 const WALKS: u64 = 3;
 const MANY: usize = 2_000;
 /// As many changes are tried on each walk.
@@ -120,7 +120,7 @@ struct Walk<'a, A> {
     dice: Dice,
 }
 
-/// The best choice near one that is enough, of several walks; `of` kinds is the whole choice.
+/// The best choice near one that is enough, of several walks; `of` so many nodes.
 pub(super) fn improve<A: Amount>(table: &Table<A>, of: usize, start: Choice<A>) -> Choice<A> {
     let mut best = start.clone();
     let walks = if of > MANY { 1 } else { WALKS };
