@@ -11,8 +11,8 @@ use serde_json::json;
 use crate::generate::{Group, Locks, Node, Plot, Queue, crowded, crowded_with, locked, plot_with};
 use crate::properties::cluster;
 
-/// How many clusters are tried before a bug counts as not found.
-const PLOTS: usize = 2_000;
+/// How many clusters are tried before a bug counts as not found: the rarest shows in one of thousands.
+const PLOTS: usize = 20_000;
 const CYCLES: usize = 3;
 
 /// The first cluster in which the auditor finds this promise broken.
