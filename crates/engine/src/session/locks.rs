@@ -194,7 +194,8 @@ impl State {
             .collect();
         if locks.estates.len() > 1 {
             let mut places: Vec<usize> = locks.estates.iter().map(|estate| estate.from).collect();
-            for (node, estate) in by_rank.to_vec().into_iter().zip(estates) {
+            let before = by_rank.to_vec();
+            for (&node, estate) in before.iter().zip(estates) {
                 let place = &mut places[estate as usize];
                 by_rank[*place] = node;
                 *place += 1;
