@@ -22,5 +22,5 @@ pub mod search;
 pub mod site;
 
 pub use row::{Dimension, Dimensions};
-pub use score::{Candidate, Problem, score, share_score};
+pub use score::{Candidate, Figures, Problem, score, share_score};
 pub use search::{pick, reach};

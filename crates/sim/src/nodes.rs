@@ -11,9 +11,9 @@ pub const LARGE: usize = 40;
 /// The set that the controllers choose.
 pub fn choose(case: &Case) -> Option<Vec<usize>> {
     let candidate = |place: &Place| Candidate {
-        worth: place.worth.clone(),
-        used: place.used.clone(),
-        idle: place.idle.clone(),
+        worth: place.worth.as_slice().into(),
+        used: place.used.as_slice().into(),
+        idle: place.idle.as_slice().into(),
     };
     let mut problem = Problem {
         target: Vec::new(),

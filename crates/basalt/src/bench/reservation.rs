@@ -1,5 +1,7 @@
 //! `basalt bench reservation`: how long it takes to choose the nodes of all queues that reserve some.
 
+mod round;
+
 use std::time::Instant;
 
 use anyhow::Context;
@@ -9,12 +11,13 @@ use serde::Serialize;
 /// What a round may take.
 const LIMIT_MS: f64 = 100.0;
 
-/// How long a round takes that chooses the nodes of every reserving queue, on one core: for each queue the best set
-/// among all nodes that the ones before it left.
+/// How long a round takes that chooses the nodes of every reserving queue, on one core: the search alone, for each queue
+/// the best set among all nodes that the ones before it left; and the whole round of the controllers, from the objects
+/// that they know to the decision of every queue.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 In one cluster the nodes are of a few kinds, in the other no two are the same; in both a part is in use by the queue,
-a part by others. Each queue asks for the same part of the cluster, together for --share of it.
+a part by others, by four pods a node. Each queue asks for the same part of the cluster, together for --share of it.
 
 Examples:
   basalt bench reservation
@@ -48,9 +51,13 @@ struct Line {
     nodes: u32,
     queues: u32,
     dimensions: u8,
-    /// The median round.
-    round_ms: f64,
-    slowest_round_ms: f64,
+    /// The median of the search in all queues of a round.
+    search_ms: f64,
+    slowest_search_ms: f64,
+    /// The median whole round that chooses everything, with all pods counted anew.
+    first_round_ms: f64,
+    /// The median whole round after a node has changed, with everything held already.
+    next_round_ms: f64,
     /// The slowest queue of all rounds.
     slowest_queue_ms: f64,
     limit_ms: f64,
@@ -82,10 +89,12 @@ pub fn run(options: ReservationOptions) -> anyhow::Result<()> {
     );
     for line in lines {
         println!(
-            "  {:<14} round {:>8.2} ms (slowest {:.2})   a queue {:>6.2} ms at most   {} nodes for {} queues, mean score {:.3}",
+            "  {:<14} first round {:>7.2} ms   next {:>7.2} ms   search alone {:>7.2} ms (slowest {:.2}; a queue {:.2})   {} nodes for {} queues, mean score {:.3}",
             line.cluster,
-            line.round_ms,
-            line.slowest_round_ms,
+            line.first_round_ms,
+            line.next_round_ms,
+            line.search_ms,
+            line.slowest_search_ms,
             line.slowest_queue_ms,
             line.chosen,
             line.served,
@@ -123,20 +132,33 @@ fn measure(options: &ReservationOptions, cluster: &'static str, few: bool) -> an
         }
         rounds.push(round_ms);
     }
-    rounds.sort_by(f64::total_cmp);
+    let (mut firsts, mut nexts) = (Vec::new(), Vec::new());
+    for _ in 0..options.rounds {
+        let (first, next) = round::measure(&nodes, options.queues, &target)?;
+        firsts.push(first);
+        nexts.push(next);
+    }
     Ok(Line {
         cluster,
         nodes: options.nodes,
         queues: options.queues,
         dimensions: options.dimensions,
-        round_ms: *rounds.get(rounds.len() / 2).context("no round was measured")?,
-        slowest_round_ms: rounds.last().copied().unwrap_or_default(),
+        search_ms: median(&mut rounds)?,
+        slowest_search_ms: rounds.last().copied().unwrap_or_default(),
+        first_round_ms: median(&mut firsts)?,
+        next_round_ms: median(&mut nexts)?,
         slowest_queue_ms,
         limit_ms: LIMIT_MS,
         chosen: chosen.iter().map(|(nodes, _)| nodes).sum(),
         served: chosen.len(),
         score: chosen.iter().map(|(_, score)| score).sum::<f64>() / chosen.len().max(1) as f64,
     })
+}
+
+/// Sorts them, too.
+fn median(times: &mut [f64]) -> anyhow::Result<f64> {
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().context("no round was measured")
 }
 
 /// What each queue asks for: its part of all.

@@ -6,7 +6,7 @@ use basalt_api::quantity::ResourceList;
 
 use super::ask::{Ask, Share};
 use super::row::{asked, quantity};
-use super::score::{Candidate, Problem, score, share_score};
+use super::score::{Candidate, Figures, Problem, score, share_score};
 use super::search::{pick, reach};
 use super::site::{Family, Site};
 use super::{Dimension, Dimensions};
@@ -96,7 +96,7 @@ impl Question {
         }
     }
 
-    fn sum(&self, set: &[usize], of: impl Fn(&Candidate) -> &Vec<i64>) -> Vec<i64> {
+    fn sum(&self, set: &[usize], of: impl Fn(&Candidate) -> &Figures) -> Vec<i64> {
         let mut sum = vec![0_i64; self.problem.target.len()];
         for candidate in set.iter().filter_map(|place| self.problem.candidates.get(*place)) {
             for (total, amount) in sum.iter_mut().zip(of(candidate)) {

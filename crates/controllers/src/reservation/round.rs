@@ -59,9 +59,9 @@ struct Round<'a> {
     held: Vec<Vec<usize>>,
     pending: Vec<Option<Vec<usize>>>,
     /// By place: whose it is, by what is written or about to be.
-    holders: BTreeMap<usize, Vec<usize>>,
+    holders: Vec<Vec<usize>>,
     /// By place: whose it becomes in this round.
-    takers: BTreeMap<usize, Vec<usize>>,
+    takers: Vec<Vec<usize>>,
     /// By bid: those below it that ask, too.
     below: Vec<Vec<usize>>,
     choices: Vec<Option<Choice>>,
@@ -79,13 +79,14 @@ pub fn decide(bids: &[Bid], sites: &Sites) -> Vec<Decision> {
         .iter()
         .map(|bid| bid.pending.as_ref().map(|(nodes, _)| ground.places(nodes)))
         .collect();
-    let mut holders: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut holders: Vec<Vec<usize>> = vec![Vec::new(); ground.sites.len()];
     for (number, (held, pending)) in held.iter().zip(&pending).enumerate() {
         let both: BTreeSet<usize> = held.iter().chain(pending.iter().flatten()).copied().collect();
         for place in both {
-            holders.entry(place).or_default().push(number);
+            note(&mut holders, place, number);
         }
     }
+    let takers = vec![Vec::new(); ground.sites.len()];
     let mut round = Round {
         bids,
         ground,
@@ -93,20 +94,27 @@ pub fn decide(bids: &[Bid], sites: &Sites) -> Vec<Decision> {
         held,
         pending,
         holders,
-        takers: BTreeMap::new(),
+        takers,
         below: below(bids),
         choices: vec![None; bids.len()],
     };
     for number in round.order() {
         let choice = round.choice(number);
         for place in choice.iter().flat_map(|choice| &choice.places) {
-            round.takers.entry(*place).or_default().push(number);
+            note(&mut round.takers, *place, number);
         }
         if let Some(slot) = round.choices.get_mut(number) {
             *slot = choice;
         }
     }
     (0..bids.len()).map(|number| round.decision(number)).collect()
+}
+
+/// A place is somebody's.
+fn note(by_place: &mut [Vec<usize>], place: usize, number: usize) {
+    if let Some(numbers) = by_place.get_mut(place) {
+        numbers.push(number);
+    }
 }
 
 /// By bid: those below it that ask, too.
@@ -165,8 +173,8 @@ impl Round<'_> {
 
     /// Whether the queue may have a node that serves it.
     fn is_free(&self, number: usize, place: usize, family: &Family) -> bool {
-        let others = |of: &BTreeMap<usize, Vec<usize>>| {
-            let list = of.get(&place);
+        let others = |of: &[Vec<usize>]| {
+            let list = of.get(place);
             list.is_some_and(|list| list.iter().any(|other| !self.related(number, *other)))
         };
         if others(&self.takers) {

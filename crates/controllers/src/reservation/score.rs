@@ -3,6 +3,8 @@
 //! `0.40·(1−E) + 0.35·U + 0.15·(1−(n−1)/(N−1)) + 0.10·I`: little more than the target (E), much in use by the queue
 //! already (U), few nodes of the N that there are (n), much idle (I). Each of the four is in 0..1.
 
+use smallvec::SmallVec;
+
 /// What a set that is no larger than asked for counts.
 pub(super) const EXCESS: f64 = 0.40;
 /// What nodes count that the queue uses already.
@@ -12,6 +14,10 @@ pub(super) const NODES: f64 = 0.15;
 /// What idle nodes count.
 pub(super) const IDLE: f64 = 0.10;
 
+/// One number per dimension. A guarantee names few, and every node has three of these for every queue in every round: they
+/// lie beside each other, not each somewhere else.
+pub type Figures = SmallVec<[i64; 4]>;
+
 /// One node as the optimiser sees it: one number per target dimension.
 ///
 /// Negative amounts count as 0, and so do missing ones. What is used by the queue and what is idle are parts of
@@ -19,11 +25,11 @@ pub(super) const IDLE: f64 = 0.10;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Candidate {
     /// What the node can give to the queue.
-    pub worth: Vec<i64>,
+    pub worth: Figures,
     /// What the queue uses of it already.
-    pub used: Vec<i64>,
+    pub used: Figures,
     /// What nobody uses.
-    pub idle: Vec<i64>,
+    pub idle: Figures,
 }
 
 /// The nodes to choose from, and what they have to give together.

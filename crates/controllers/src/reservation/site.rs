@@ -6,6 +6,7 @@ use std::sync::Arc;
 use basalt_api::names;
 use basalt_api::slim::Node;
 
+use super::Figures;
 use super::row::{Dimension, Dimensions, Row};
 
 /// Taints by which the cluster itself says that a node is not fit for work.
@@ -163,8 +164,8 @@ impl Site {
     }
 
     /// Worth, used and idle in some dimensions only: what is asked of every node in every round.
-    pub fn figures(&self, family: &Family, evicts: bool, dimensions: &[Option<Dimension>]) -> [Vec<i64>; 3] {
-        let mut figures = [0, 1, 2].map(|_| Vec::with_capacity(dimensions.len()));
+    pub fn figures(&self, family: &Family, evicts: bool, dimensions: &[Option<Dimension>]) -> [Figures; 3] {
+        let mut figures: [Figures; 3] = Default::default();
         let [worths, useds, idles] = &mut figures;
         for dimension in dimensions {
             let offered = self.offer.as_ref().map_or(0, |offer| offer.row.get(*dimension));

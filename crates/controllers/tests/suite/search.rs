@@ -6,9 +6,9 @@ use proptest::prelude::*;
 /// A node: worth, used, idle, each with one number per dimension.
 fn node(worth: &[i64], used: &[i64], idle: &[i64]) -> Candidate {
     Candidate {
-        worth: worth.to_vec(),
-        used: used.to_vec(),
-        idle: idle.to_vec(),
+        worth: worth.into(),
+        used: used.into(),
+        idle: idle.into(),
     }
 }
 
