@@ -14,6 +14,7 @@ mod custom;
 mod delete;
 mod discovery;
 mod evict;
+pub mod host;
 mod incoming;
 mod index;
 mod kinds;

@@ -4,6 +4,8 @@
 mod admission;
 #[path = "face/custom.rs"]
 mod custom;
+#[path = "face/host.rs"]
+mod host;
 #[path = "face/lists.rs"]
 mod lists;
 #[path = "face/objects.rs"]

@@ -107,6 +107,10 @@ pub enum Sub {
     Token,
     /// `finalize` of a namespace: update.
     Finalize,
+    /// `log` of a pod: get.
+    Log,
+    /// `exec` of a pod: get, create.
+    Exec,
 }
 
 impl Sub {
@@ -119,6 +123,8 @@ impl Sub {
             Sub::Eviction => "eviction",
             Sub::Token => "token",
             Sub::Finalize => "finalize",
+            Sub::Log => "log",
+            Sub::Exec => "exec",
         }
     }
 
@@ -128,17 +134,20 @@ impl Sub {
             Sub::Status | Sub::Scale => &["get", "patch", "update"],
             Sub::Binding | Sub::Eviction | Sub::Token => &["create"],
             Sub::Finalize => &["update"],
+            Sub::Log => &["get"],
+            Sub::Exec => &["create", "get"],
         }
     }
 
     /// Group, version and kind of what is sent and answered, where it is not the resource's own.
     pub fn own_kind(self) -> Option<(&'static str, &'static str, &'static str)> {
         match self {
-            Sub::Status | Sub::Finalize => None,
+            Sub::Status | Sub::Finalize | Sub::Log => None,
             Sub::Scale => Some(("autoscaling", "v1", "Scale")),
             Sub::Binding => Some(("", "v1", "Binding")),
             Sub::Eviction => Some(("policy", "v1", "Eviction")),
             Sub::Token => Some(("authentication.k8s.io", "v1", "TokenRequest")),
+            Sub::Exec => Some(("", "v1", "PodExecOptions")),
         }
     }
 }
@@ -293,7 +302,7 @@ const STORED: &[BuiltIn] = &[
     row(CORE, "PersistentVolume", "persistentvolumes", &["pv"], false).subs(STATUS),
     row(CORE, "PersistentVolumeClaim", "persistentvolumeclaims", &["pvc"], true).subs(STATUS),
     row(CORE, "Pod", "pods", &["po"], true)
-        .subs(&[Sub::Binding, Sub::Eviction, Sub::Status])
+        .subs(&[Sub::Binding, Sub::Eviction, Sub::Exec, Sub::Log, Sub::Status])
         .generation(),
     row(CORE, "ResourceQuota", "resourcequotas", &["quota"], true).subs(STATUS),
     row(CORE, "Secret", "secrets", &[], true),

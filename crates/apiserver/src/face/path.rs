@@ -207,7 +207,7 @@ impl Query {
     }
 }
 
-fn boolean(value: &str) -> bool {
+pub(crate) fn boolean(value: &str) -> bool {
     !matches!(value, "false" | "0" | "False" | "FALSE" | "f" | "F")
 }
 

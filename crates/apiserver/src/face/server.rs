@@ -14,19 +14,23 @@ use futures::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode};
 use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::admission::{AdmissionHook, Standing, ValueCache};
 use super::auth::Identity;
 use super::call::{self, Call};
 use super::custom::Definition;
-use super::kinds::Verbs;
+use super::host::{self, PodHost};
+use super::kinds::{Sub, Verbs};
 use super::pages::Pages;
 use super::path::{self, Query, ResourcePath, Route};
 use super::registry::Registry;
 use super::status::{ApiError, ApiResult};
 use super::{auth, custom, discovery, negotiate, openapi};
 use crate::store::{Key, Revision, Store};
+
+/// Commands that run inside pods at the same time.
+const SESSIONS_MAX: usize = 256;
 
 /// Where the time comes from.
 pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
@@ -113,6 +117,10 @@ pub(crate) struct Inner {
     pub(crate) evictions: tokio::sync::Mutex<()>,
     /// What `/metrics` answers.
     metrics: OnceLock<Page>,
+    /// Who knows about the processes of pods.
+    host: OnceLock<Arc<dyn PodHost>>,
+    /// Room for commands inside pods.
+    pub(crate) sessions: Arc<Semaphore>,
     /// Turns true when the server goes down: watches end.
     pub(crate) closing: watch::Sender<bool>,
     /// Rings when the table of kinds changes.
@@ -143,6 +151,8 @@ impl Server {
                 gate: Arc::default(),
                 evictions: tokio::sync::Mutex::default(),
                 metrics: OnceLock::new(),
+                host: OnceLock::new(),
+                sessions: Arc::new(Semaphore::new(SESSIONS_MAX)),
                 closing: watch::Sender::new(false),
                 kinds_changed: watch::Sender::new(()),
             }),
@@ -220,6 +230,15 @@ impl Server {
     ) {
         let write = Box::new(write);
         let _ = self.inner.metrics.set(Page { content_type, write });
+    }
+
+    /// Asks `host` from now on about the processes of pods. Only the first call counts.
+    pub fn set_host(&self, host: Arc<dyn PodHost>) {
+        let _ = self.inner.host.set(host);
+    }
+
+    pub(crate) fn host(&self) -> Option<&dyn PodHost> {
+        self.inner.host.get().map(AsRef::as_ref)
     }
 
     async fn metrics(&self) -> ApiResult<Response<Body>> {
@@ -313,6 +332,10 @@ impl Server {
             .map(|name| kind.subresource(name).ok_or_else(ApiError::no_resource))
             .transpose()?;
         check_scope(&path, kind.namespaced)?;
+        if let Some(hosted @ (Sub::Log | Sub::Exec)) = sub {
+            let pod = host::PodName::of(&path);
+            return host::answer(self, &kind, pod, hosted, parts).await;
+        }
         let reading = parts.method == Method::GET;
         let call = Call {
             server: self.clone(),

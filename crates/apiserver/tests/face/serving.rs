@@ -9,8 +9,11 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::world::{World, widget, widgets};
 
-/// Sends one request over TLS, trusting only the authority, and reads the answer to its end.
-async fn ask(address: std::net::SocketAddr, authority: &str, token: &str, path: &str) -> String {
+/// A connection that trusts only the authority.
+pub(crate) async fn connect(
+    address: std::net::SocketAddr,
+    authority: &str,
+) -> tokio_rustls::client::TlsStream<TcpStream> {
     let mut roots = rustls::RootCertStore::empty();
     roots
         .add(CertificateDer::from_pem_slice(authority.as_bytes()).expect("a certificate"))
@@ -24,7 +27,12 @@ async fn ask(address: std::net::SocketAddr, authority: &str, token: &str, path: 
     let stream = TcpStream::connect(address).await.expect("a connection");
     let name = ServerName::try_from("127.0.0.1").expect("a name");
     let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
-    let mut stream = connector.connect(name, stream).await.expect("a handshake");
+    connector.connect(name, stream).await.expect("a handshake")
+}
+
+/// Sends one request over TLS and reads the answer to its end.
+async fn ask(address: std::net::SocketAddr, authority: &str, token: &str, path: &str) -> String {
+    let mut stream = connect(address, authority).await;
     let request =
         format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer {token}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("sent");
