@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use basalt_node::local::shim;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::bench::Bench;
@@ -75,6 +76,11 @@ enum Command {
 
 /// Runs the command line of this process; 0 ok, 1 failed or refused, 2 usage.
 pub fn main() -> ExitCode {
+    // Before anything else: two of these start with every container.
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|word| word == shim::WORD) {
+        return shim::main(arguments);
+    }
     // A link named vcctl, vsub, vjobs, … to this program is that program.
     if std::env::args_os()
         .next()

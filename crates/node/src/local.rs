@@ -12,5 +12,7 @@
 
 pub mod folder;
 pub mod plan;
+pub mod process;
+pub mod shim;
 pub mod state;
 pub mod talk;

@@ -1,0 +1,140 @@
+//! The life of one container: its runs, and the pauses between them.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::{Instant, sleep};
+
+use super::cgroups::Cgroups;
+use super::pod::{Pod, StopWatch};
+use super::run;
+use crate::local::plan::{ContainerPlan, Restart};
+use crate::local::state::{Ended, Now};
+
+/// A run of this length makes the pod forget how often it was restarted.
+const LONG_RUN: Duration = Duration::from_mins(10);
+
+/// What a container is for; it decides when it is started again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Runs to its good end before the next.
+    Init,
+    /// Runs beside all others.
+    Sidecar,
+    /// One of the pod's own.
+    Main,
+}
+
+impl Role {
+    fn again(self, policy: Restart, exit_code: i32) -> bool {
+        match (self, policy) {
+            (Self::Sidecar, _) | (Self::Main, Restart::Always) => true,
+            (_, Restart::Never) => false,
+            (Self::Init | Self::Main, _) => exit_code != 0,
+        }
+    }
+}
+
+/// Runs a container until it is not to be started again; the last run's end, if it ran at all.
+pub(super) async fn live(pod: Rc<Pod>, plan: ContainerPlan, role: Role, mut stop: StopWatch) -> Option<Ended> {
+    let cgroups = Cgroups::of_container(&pod.plan.isolation.cgroups, &plan.name);
+    if let Err(error) = cgroups.make(&plan.limits) {
+        // The second stage says what is wrong when it cannot join; a limit that the kernel refuses is said here.
+        pod.record
+            .tell(true, "FailedLimit", format!("container {}: {error}", plan.name));
+    }
+    let mut pause = Duration::from_millis(pod.plan.backoff_ms.0);
+    let mut run = 0_u32;
+    loop {
+        if stop.is_wanted() {
+            return None;
+        }
+        let begin = Instant::now();
+        let ended = run::once(&pod, &plan, run, &mut stop).await;
+        if stop.is_wanted() || !role.again(pod.plan.restart, ended.exit_code) {
+            finish(&pod, &plan, &ended);
+            return Some(ended);
+        }
+        if begin.elapsed() >= LONG_RUN {
+            pause = Duration::from_millis(pod.plan.backoff_ms.0);
+        }
+        wait_state(&pod, &plan, &ended, pause);
+        tokio::select! {
+            () = sleep(pause) => {}
+            _ = stop.wanted() => {
+                finish(&pod, &plan, &ended);
+                return Some(ended);
+            }
+        }
+        pause = pause
+            .saturating_mul(2)
+            .min(Duration::from_millis(pod.plan.backoff_ms.1));
+        run = run.saturating_add(1);
+    }
+}
+
+fn finish(pod: &Pod, plan: &ContainerPlan, ended: &Ended) {
+    pod.record.container(&plan.name, |state| {
+        if state.last.as_ref() == Some(ended) {
+            state.last = None;
+        }
+        state.now = Now::Ended(ended.clone());
+        state.ready = false;
+        state.started = false;
+    });
+}
+
+/// Between two runs.
+fn wait_state(pod: &Pod, plan: &ContainerPlan, ended: &Ended, pause: Duration) {
+    let until = Timestamp::now().saturating_add(SignedDuration::try_from(pause).unwrap_or(SignedDuration::MAX));
+    let until = until.unwrap_or(Timestamp::MAX);
+    let message = format!(
+        "back-off {}s restarting failed container={} pod={}_{}({}), until {until:.3}",
+        pause.as_secs_f64(),
+        plan.name,
+        pod.plan.name,
+        pod.plan.namespace,
+        pod.plan.uid
+    );
+    pod.record.tell(
+        true,
+        "BackOff",
+        format!("Back-off restarting failed container {}", plan.name),
+    );
+    pod.record.container(&plan.name, |state| {
+        state.now = Now::Waiting {
+            reason: "CrashLoopBackOff".to_owned(),
+            message,
+        };
+        state.last = Some(ended.clone());
+        state.ready = false;
+        state.started = false;
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_started_again() {
+        use Restart::{Always, Never, OnFailure};
+        let check = |role: Role, policy, exit_code, expected| {
+            assert_eq!(
+                role.again(policy, exit_code),
+                expected,
+                "{role:?} {policy:?} {exit_code}"
+            );
+        };
+        for (policy, after_0, after_1) in [(Always, true, true), (OnFailure, false, true), (Never, false, false)] {
+            check(Role::Main, policy, 0, after_0);
+            check(Role::Main, policy, 1, after_1);
+            check(Role::Sidecar, policy, 0, true);
+            check(Role::Init, policy, 0, false);
+        }
+        check(Role::Init, Always, 1, true);
+        check(Role::Init, OnFailure, 1, true);
+        check(Role::Init, Never, 1, false);
+    }
+}
