@@ -8,12 +8,14 @@
 //! | [`row`] | amounts as whole numbers |
 //! | [`site`] | what each node offers, and what stands on it, as sums |
 //! | [`ask`] | what a queue asks for, and which nodes can serve it |
+//! | [`outlook`] | the same in numbers, once for all queues that have nothing there |
 //! | [`mod@choose`] | one queue's choice: the best set, unless the one that it holds is good enough |
 //! | [`round`] | all queues, in order; what may be written now |
 //! | [`report`] | a decision in numbers and words |
 
 pub mod ask;
 pub mod choose;
+pub mod outlook;
 pub mod report;
 pub mod round;
 pub mod row;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use basalt_api::quantity::ResourceList;
 
 use super::ask::{Ask, Share};
+use super::outlook::Outlooks;
 use super::row::{asked, quantity};
 use super::score::{Candidate, Figures, Problem, score, share_score};
 use super::search::{pick, reach};
@@ -57,6 +58,8 @@ pub struct View<'a> {
     pub dimensions: &'a Dimensions,
     /// All nodes in the order of their names.
     pub sites: &'a [&'a Site],
+    /// What those nodes are to everybody who has nothing on them.
+    pub outlooks: &'a Outlooks,
     /// Places of the nodes that could serve it, whoever holds them.
     pub admitted: &'a [usize],
     /// Places of those that it may have, and of what it cannot do without; in order.
@@ -233,16 +236,19 @@ pub fn choose(view: &View<'_>) -> Choice {
 
 impl View<'_> {
     fn find(&self, names: impl Iterator<Item = impl AsRef<str>>) -> Vec<Option<Dimension>> {
-        names.map(|name| self.dimensions.find(name.as_ref())).collect()
+        self.dimensions.find_all(names)
     }
 
     fn question(&self, kind: Kind, dimensions: &[Option<Dimension>], target: Vec<i64>, places: Vec<usize>) -> Question {
+        let outlook = self.outlooks.of(self.ask.evicts, dimensions);
         let figures = |place: &usize| {
-            let site = self.sites.get(*place);
-            let [worth, used, idle] = site.map_or_else(Default::default, |site| {
-                site.figures(self.family, self.ask.evicts, dimensions)
-            });
-            Candidate { worth, used, idle }
+            let known = outlook.filter(|_| !self.outlooks.is_on(self.family, *place));
+            known.and_then(|known| known.get(*place).cloned()).unwrap_or_else(|| {
+                let site = self.sites.get(*place);
+                site.map_or_else(Candidate::default, |site| {
+                    site.figures(self.family, self.ask.evicts, dimensions)
+                })
+            })
         };
         let problem = Problem {
             target,

@@ -11,6 +11,7 @@ use basalt_api::quantity::ResourceList;
 
 use super::ask::{Ask, Rank, Zone};
 use super::choose::{Choice, Kind, View, choose};
+use super::outlook::Outlooks;
 use super::report::{Decision, report};
 use super::site::{Family, Site, Sites};
 
@@ -56,6 +57,7 @@ struct Round<'a> {
     bids: &'a [Bid],
     ground: Ground<'a>,
     sites: &'a Sites,
+    outlooks: Outlooks,
     held: Vec<Vec<usize>>,
     pending: Vec<Option<Vec<usize>>>,
     /// By place: whose it is, by what is written or about to be.
@@ -86,11 +88,14 @@ pub fn decide(bids: &[Bid], sites: &Sites) -> Vec<Decision> {
             note(&mut holders, place, number);
         }
     }
+    let asks = bids.iter().filter_map(|bid| bid.ask.as_ref());
+    let outlooks = Outlooks::of_asks(asks, &ground.sites, &sites.dimensions);
     let takers = vec![Vec::new(); ground.sites.len()];
     let mut round = Round {
         bids,
         ground,
         sites,
+        outlooks,
         held,
         pending,
         holders,
@@ -228,13 +233,16 @@ impl Round<'_> {
             .collect();
         let lost = held.len() < bid.held.len();
         let fixed: Vec<usize> = fixed.into_iter().collect();
-        let free: BTreeSet<usize> = free.into_iter().chain(fixed.iter().copied()).collect();
-        let free: Vec<usize> = free.into_iter().collect();
+        let mut free = free;
+        free.extend(&fixed);
+        free.sort_unstable();
+        free.dedup();
         Some(choose(&View {
             ask,
             family: &bid.family,
             dimensions: &self.sites.dimensions,
             sites: &self.ground.sites,
+            outlooks: &self.outlooks,
             admitted: &admitted,
             free: &free,
             fixed: &fixed,

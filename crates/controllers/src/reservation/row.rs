@@ -37,6 +37,11 @@ impl Dimensions {
         self.known.get(name).copied()
     }
 
+    /// The dimensions of these names, each as [`Dimensions::find`] has it.
+    pub fn find_all(&self, names: impl Iterator<Item = impl AsRef<str>>) -> Vec<Option<Dimension>> {
+        names.map(|name| self.find(name.as_ref())).collect()
+    }
+
     /// Its name.
     pub fn name(&self, dimension: Dimension) -> &str {
         let place = usize::try_from(dimension.0).unwrap_or(usize::MAX);

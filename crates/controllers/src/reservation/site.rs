@@ -6,7 +6,7 @@ use std::sync::Arc;
 use basalt_api::names;
 use basalt_api::slim::Node;
 
-use super::Figures;
+use super::Candidate;
 use super::row::{Dimension, Dimensions, Row};
 
 /// Taints by which the cluster itself says that a node is not fit for work.
@@ -69,7 +69,7 @@ impl Family {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stay {
     /// The node.
-    pub node: Arc<str>,
+    pub node: Arc<String>,
     /// The queue that it belongs to.
     pub queue: Option<Arc<str>>,
     /// Bound, with what it takes, how it can be moved (its group may have a say) and whether it is leaving; or, without,
@@ -164,9 +164,8 @@ impl Site {
     }
 
     /// Worth, used and idle in some dimensions only: what is asked of every node in every round.
-    pub fn figures(&self, family: &Family, evicts: bool, dimensions: &[Option<Dimension>]) -> [Figures; 3] {
-        let mut figures: [Figures; 3] = Default::default();
-        let [worths, useds, idles] = &mut figures;
+    pub fn figures(&self, family: &Family, evicts: bool, dimensions: &[Option<Dimension>]) -> Candidate {
+        let mut figures = Candidate::default();
         for dimension in dimensions {
             let offered = self.offer.as_ref().map_or(0, |offer| offer.row.get(*dimension));
             let (mut worth, mut used, mut idle) = (offered, 0_i64, offered);
@@ -182,9 +181,9 @@ impl Site {
                 }
             }
             let worth = worth.max(0);
-            worths.push(worth);
-            useds.push(used.clamp(0, worth));
-            idles.push(idle.clamp(0, worth));
+            figures.worth.push(worth);
+            figures.used.push(used.clamp(0, worth));
+            figures.idle.push(idle.clamp(0, worth));
         }
         figures
     }
@@ -194,6 +193,11 @@ impl Site {
         self.loads
             .iter()
             .any(|(queue, load)| load.coming > 0 && !family.has(*queue))
+    }
+
+    /// The queues whose pods stand on it, or are to.
+    pub fn queues(&self) -> impl Iterator<Item = QueueNumber> {
+        self.loads.iter().map(|(queue, _)| *queue)
     }
 
     fn change(&mut self, queue: QueueNumber, stay: &Stay, enter: bool) {
@@ -314,17 +318,14 @@ impl Sites {
             Some(queue) => self.number(queue),
             None => QueueNumber::NONE,
         };
-        match self.by_name.get_mut(&stay.node) {
+        let node = stay.node.as_str();
+        match self.by_name.get_mut(node) {
             Some(site) => site.change(queue, stay, enter),
-            None => self
-                .by_name
-                .entry(Arc::clone(&stay.node))
-                .or_default()
-                .change(queue, stay, enter),
+            None => self.by_name.entry(node.into()).or_default().change(queue, stay, enter),
         }
         let empty = |site: &Site| site.offer.is_none() && site.loads.is_empty();
-        if !enter && self.by_name.get(&stay.node).is_some_and(empty) {
-            self.by_name.remove(&stay.node);
+        if !enter && self.by_name.get(node).is_some_and(empty) {
+            self.by_name.remove(node);
         }
     }
 

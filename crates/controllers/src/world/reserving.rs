@@ -14,6 +14,7 @@ use super::{Work, World};
 use crate::change::Outcome;
 use crate::key::ObjectKey;
 use crate::object;
+use crate::pod::PodRecord;
 use crate::podgroup;
 use crate::queue::RESERVATION_MET;
 use crate::reservation::ask::{Ask, GroupRules, Zone, rank};
@@ -293,12 +294,14 @@ impl World {
         if !self.reserving.sites.is_counting() {
             return None;
         }
-        self.any_stay(key)
+        self.pods.get(key).and_then(|pod| self.stay_of(pod))
     }
 
-    fn any_stay(&self, key: &ObjectKey) -> Option<Stay> {
-        let pod = self.pods.get(key).filter(|pod| !pod.is_finished())?;
-        let node = Arc::from(pod.node.as_ref()?.as_str());
+    fn stay_of(&self, pod: &PodRecord) -> Option<Stay> {
+        if pod.is_finished() {
+            return None;
+        }
+        let node = Arc::clone(pod.node.as_ref()?);
         let group = pod.group_key().and_then(|key| self.groups.get(&key));
         let queue = match group {
             _ if !pod.ours => None,
@@ -369,11 +372,10 @@ impl World {
         self.reserving.urgent = false;
         let wanted = self.reserving.interested.iter().any(|name| self.ask(name).is_some());
         if wanted != self.reserving.sites.is_counting() {
-            let stays: Option<Vec<Stay>> = wanted.then(|| {
-                let keys = self.pods.keys();
-                keys.filter_map(|key| self.any_stay(key)).collect()
-            });
-            self.reserving.sites.count(stays.map(Vec::into_iter));
+            // Whoever counts needs all else that is known.
+            let mut sites = std::mem::take(&mut self.reserving.sites);
+            sites.count(wanted.then(|| self.pods.iter().filter_map(|(_, pod)| self.stay_of(pod))));
+            self.reserving.sites = sites;
         }
         let bids: Vec<Bid> = self
             .reserving
