@@ -66,6 +66,7 @@ pub fn start(program: &Path, folder: &PodFolder) -> io::Result<tokio::process::C
 
 /// The command line behind [`WORD`].
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    drop_inherited();
     let arguments: Vec<OsString> = arguments.collect();
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
     if words.len() != arguments.len() {
@@ -75,6 +76,20 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         ["run", folder] => run_pod(PodFolder::at(PathBuf::from(folder))),
         ["container", folder, name] => stage::main(&PodFolder::at(PathBuf::from(folder)), name),
         _ => usage(),
+    }
+}
+
+/// Closes what came with this process beside the three usual descriptors. The server opens its files so that they do not come,
+/// but whoever started the server may have left some open.
+fn drop_inherited() {
+    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers: Vec<i32> = open
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|number| *number > 2)
+        .collect();
+    for number in numbers {
+        // One of them was the list itself, which is closed by now.
+        let _ = nix::unistd::close(number);
     }
 }
 
