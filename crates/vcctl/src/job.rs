@@ -4,6 +4,7 @@ pub(crate) mod delete;
 mod explain;
 mod group;
 pub(crate) mod list;
+mod logs;
 mod manifest;
 pub(crate) mod run;
 mod scale;
@@ -45,6 +46,8 @@ pub(crate) enum JobCommand {
     Delete(delete::DeleteArgs),
     /// Change how many pods a job has
     Scale(scale::ScaleArgs),
+    /// Show what the pods of a job say
+    Logs(logs::LogsArgs),
     /// Wait until a job is as wanted
     Wait(wait::WaitArgs),
 }
@@ -59,6 +62,7 @@ pub(crate) async fn execute(command: JobCommand, session: &mut Session<'_>) -> R
         JobCommand::Resume(args) => steer::execute(steer::RESUME, args, session).await,
         JobCommand::Delete(args) => delete::execute(args, session).await,
         JobCommand::Scale(args) => scale::execute(args, session).await,
+        JobCommand::Logs(args) => logs::execute(args, session).await,
         JobCommand::Wait(args) => wait::execute(args, session).await,
     }
 }

@@ -105,6 +105,13 @@ impl Colour {
     }
 }
 
+/// Text in one of a few colours that tell neighbours apart.
+pub(crate) fn tint(place: usize, text: &str) -> String {
+    const CODES: [u8; 6] = [36, 33, 32, 35, 34, 31];
+    let code = CODES.get(place % CODES.len()).copied().unwrap_or_default();
+    format!("\u{1b}[{code}m{text}\u{1b}[0m")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! Commands against the real API server, in memory and in this process.
 
 mod jobs;
+mod logs;
 mod reservations;
 mod scripted;
 mod world;

@@ -13,6 +13,7 @@ use serde_json::Value;
 /// A server and its client.
 pub(crate) struct World {
     pub(crate) client: Client,
+    pub(crate) server: Server,
     _workers: Workers,
 }
 
@@ -42,6 +43,7 @@ impl World {
         Self {
             client,
             _workers: server.start_workers(),
+            server,
         }
     }
 
