@@ -7,6 +7,7 @@ pub mod bench;
 pub mod cli;
 pub mod connection;
 pub mod controllers;
+pub mod demo;
 pub mod live;
 pub mod plan;
 pub mod process;

@@ -14,6 +14,9 @@ use crate::process;
 
 /// Runs the system until it is told to stop.
 pub fn main(options: UpOptions) -> anyhow::Result<()> {
+    if options.is_demo() {
+        return crate::demo::main(options);
+    }
     let begun = Instant::now();
     process::run(|mut stop| async move {
         let options = options.resolve()?;

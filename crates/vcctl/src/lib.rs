@@ -8,6 +8,7 @@ mod connect;
 mod error;
 mod events;
 mod job;
+pub mod lines;
 mod links;
 pub mod manifest;
 mod name;

@@ -61,9 +61,32 @@ pub struct UpOptions {
     /// Leave the controllers to a `basalt controllers` outside, of which there may be only one
     #[arg(long)]
     no_controllers: bool,
+    /// Show a small company's queues and jobs, as real processes, in a folder of their own; on a terminal with a live screen
+    #[arg(long, conflicts_with_all = ["no_scheduler", "no_controllers", "nodes"])]
+    demo: bool,
 }
 
 impl UpOptions {
+    /// Whether the demo is asked for.
+    pub(super) fn is_demo(&self) -> bool {
+        self.demo
+    }
+
+    /// The same for the demo: a folder that goes with it unless one is given, and a free port if the usual one is taken.
+    pub(crate) fn for_demo(mut self) -> anyhow::Result<(SystemOptions, Option<tempfile::TempDir>)> {
+        let folder = match self.data {
+            Some(_) => None,
+            None => Some(tempfile::Builder::new().prefix("basalt-demo-").tempdir()?),
+        };
+        if let Some(folder) = &folder {
+            self.data = Some(folder.path().to_owned());
+        }
+        if std::net::TcpListener::bind(self.listen).is_err() {
+            self.listen.set_port(0);
+        }
+        Ok((self.resolve()?, folder))
+    }
+
     /// Reads the files that the flags name and fills in what was left out.
     pub(super) fn resolve(self) -> anyhow::Result<SystemOptions> {
         let data = match self.data {

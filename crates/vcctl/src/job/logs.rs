@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use basalt_api::names;
 use clap::Args;
-use futures::{AsyncBufRead, AsyncBufReadExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{ListParams, LogParams};
@@ -16,9 +15,10 @@ use tokio::task::JoinSet;
 use super::{is_finished, replicas};
 use crate::cli::Namespace;
 use crate::error::CliError;
+use crate::lines::{Said, begun, read_lines};
 use crate::name::checked;
 use crate::name::job::Name;
-use crate::output::{number, text};
+use crate::output::text;
 use crate::pod::order;
 use crate::rest::{JOB, POD};
 use crate::session::Session;
@@ -27,8 +27,6 @@ use crate::wait::span;
 
 /// How often pods that are new are looked for.
 const LOOK: Duration = Duration::from_millis(500);
-/// A longer line is shown as several.
-const LINE_MAX: usize = 256 * 1024;
 /// Lines that were read and are not shown yet.
 const LINES_AHEAD: usize = 1024;
 
@@ -125,12 +123,6 @@ struct Logs {
     prefixed: bool,
     /// Pods of which something was shown; the place gives the colour.
     shown: Vec<String>,
-}
-
-/// A line of a pod, or why there are none.
-struct Said {
-    pod: String,
-    line: Result<Vec<u8>, String>,
 }
 
 impl Logs {
@@ -249,70 +241,4 @@ impl Logs {
         };
         Ok(pods.iter().filter_map(run).collect())
     }
-}
-
-/// The number of the container's run, if it has begun.
-fn begun(pod: &Value, wanted: Option<&str>) -> Option<i64> {
-    let lists = ["/status/containerStatuses", "/status/initContainerStatuses"];
-    let mut all = lists
-        .into_iter()
-        .filter_map(|list| pod.pointer(list).and_then(Value::as_array))
-        .flatten();
-    let status = match wanted {
-        Some(wanted) => all.find(|status| text(status, "/name") == wanted)?,
-        None => all.next()?,
-    };
-    let begun = ["/state/running", "/state/terminated"]
-        .iter()
-        .any(|state| status.pointer(state).is_some_and(|state| !state.is_null()));
-    begun.then(|| number(status, "/restartCount"))
-}
-
-/// Hands on the lines of one pod until there are no more.
-async fn read_lines(api: Api<Pod>, pod: String, params: LogParams, say: mpsc::Sender<Said>) {
-    let said = |line| Said { pod: pod.clone(), line };
-    let stream = match api.log_stream(&pod, &params).await {
-        Ok(stream) => stream,
-        Err(error) => {
-            let why = match error {
-                kube::Error::Api(status) => status.message.clone(),
-                other => other.to_string(),
-            };
-            // Nobody listens any more: nothing is lost.
-            let _ = say.send(said(Err(why))).await;
-            return;
-        }
-    };
-    let mut stream = std::pin::pin!(stream);
-    loop {
-        let next = match next_line(&mut stream).await {
-            Ok(Some(line)) => said(Ok(line)),
-            Ok(None) => return,
-            Err(error) => said(Err(format!("the log broke off: {error}"))),
-        };
-        let broken = next.line.is_err();
-        if say.send(next).await.is_err() || broken {
-            return;
-        }
-    }
-}
-
-/// The next line without its end; nothing at the end of all.
-async fn next_line(stream: &mut (impl AsyncBufRead + Unpin)) -> std::io::Result<Option<Vec<u8>>> {
-    let mut line = Vec::new();
-    while line.len() < LINE_MAX {
-        let piece = stream.fill_buf().await?;
-        if piece.is_empty() {
-            return Ok((!line.is_empty()).then_some(line));
-        }
-        if let Some(end) = piece.iter().position(|byte| *byte == b'\n') {
-            line.extend(piece.iter().take(end));
-            stream.consume_unpin(end.saturating_add(1));
-            return Ok(Some(line));
-        }
-        line.extend_from_slice(piece);
-        let used = piece.len();
-        stream.consume_unpin(used);
-    }
-    Ok(Some(line))
 }
