@@ -10,6 +10,7 @@
 //! They talk in lines of JSON over one Unix socket that the agent listens on ([`talk`]). A shim whose agent has gone runs on
 //! and calls again until there is one.
 
+pub mod exec;
 pub mod folder;
 pub mod plan;
 pub mod process;

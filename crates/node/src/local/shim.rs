@@ -3,8 +3,12 @@
 //! `pod-shim run FOLDER` is the shim itself; it starts each container through `pod-shim container FOLDER NAME`, which becomes
 //! the container, and further commands in a running one through `pod-shim exec`.
 
+mod action;
 mod cgroups;
 mod container;
+pub(super) mod enter;
+mod health;
+mod http;
 mod log;
 mod mounts;
 mod pod;
@@ -75,6 +79,12 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     match words.as_slice() {
         ["run", folder] => run_pod(PodFolder::at(PathBuf::from(folder))),
         ["container", folder, name] => stage::main(&PodFolder::at(PathBuf::from(folder)), name),
+        ["exec", folder, container, pid, started, flags, command @ ..] => {
+            let Some(entry) = enter::Entry::read(container, pid, started, flags) else {
+                return usage();
+            };
+            enter::main(&PodFolder::at(PathBuf::from(folder)), entry, command)
+        }
         _ => usage(),
     }
 }

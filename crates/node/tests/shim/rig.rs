@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use basalt_node::local::folder::PodFolder;
 use basalt_node::local::plan::{Cgroup, CgroupVersion, ContainerPlan, Isolation, Limits, PodPlan, Restart, User, View};
+use basalt_node::local::process::Stat;
 use basalt_node::local::shim;
 use basalt_node::local::state::{ContainerState, Ended, Now, PodState};
 use basalt_node::local::talk::{FromShim, ToShim};
@@ -288,4 +289,17 @@ pub(crate) fn ended(state: &ContainerState) -> &Ended {
 /// How `main` ended.
 pub(crate) fn main_ended(state: &PodState) -> &Ended {
     ended(state.containers.get("main").expect("main"))
+}
+
+/// Processes that have this word among their arguments.
+pub(crate) fn processes_with(word: &str) -> Vec<u32> {
+    let all = Stat::all().unwrap();
+    all.into_iter()
+        .map(|stat| stat.pid)
+        .filter(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0)
+                .any(|argument| argument == word.as_bytes())
+        })
+        .collect()
 }

@@ -6,12 +6,13 @@
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::statvfs::{FsFlags, statvfs};
+use rustix::fs::{Mode, OFlags};
 
 use crate::local::plan::Mount;
 
@@ -62,117 +63,156 @@ fn kind(is_folder: bool) -> &'static str {
     if is_folder { "folder" } else { "file" }
 }
 
-/// The view while it is being made.
+/// What is shown, with the source held open: what is mounted before it may cover its path.
 #[derive(Debug)]
-pub(super) struct View<'a> {
-    /// An empty folder for a new root, should one be needed.
-    staging: &'a Path,
-    /// What has been mounted: below it, mount points are made in the volume itself, as container runtimes do.
-    done: Vec<&'a Mount>,
+struct Held<'a> {
+    shown: &'a Mount,
+    source: OwnedFd,
 }
 
-impl<'a> View<'a> {
-    /// To be called in a mount namespace of one's own. What the machine mounts later is still seen; nothing goes the other way.
-    pub(super) fn begin(staging: &'a Path) -> Result<Self, MountError> {
-        let root = Path::new("/");
-        change(root, MsFlags::MS_SLAVE | MsFlags::MS_REC).map_err(at("cannot separate", root))?;
-        Ok(Self {
-            staging,
-            done: Vec::new(),
-        })
+impl Held<'_> {
+    fn source(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.source.as_raw_fd()))
     }
+}
 
-    /// Shows a file or folder.
-    pub(super) fn show(&mut self, shown: &'a Mount) -> Result<(), MountError> {
-        let target = &shown.target;
-        let plain = target
+/// Makes the view, in a mount namespace of one's own. What the machine mounts later is still seen; nothing goes the other way.
+/// `staging` is an empty folder for a new root, should one be needed.
+pub(super) fn make_view(staging: &Path, mounts: &[Mount]) -> Result<(), MountError> {
+    let root = Path::new("/");
+    change(root, MsFlags::MS_SLAVE | MsFlags::MS_REC).map_err(at("cannot separate", root))?;
+    for mount in mounts {
+        let plain = mount
+            .target
             .components()
             .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
-        if !target.is_absolute() || !plain {
-            return Err(MountError::Relative(target.clone()));
+        if !mount.target.is_absolute() || !plain {
+            return Err(MountError::Relative(mount.target.clone()));
         }
-        let is_folder = fs::metadata(&shown.source)
-            .map_err(at("volume", &shown.source))?
-            .is_dir();
-        self.make_target(target, is_folder)?;
-        let found = fs::metadata(target).map_err(at("mount", target))?.is_dir();
-        if found != is_folder {
-            return Err(MountError::Kind {
-                path: target.clone(),
-                source_kind: kind(is_folder),
-                target_kind: kind(found),
-            });
-        }
-        bind(&shown.source, target).map_err(at("cannot mount", target))?;
-        if shown.read_only {
-            read_only(target).map_err(at("cannot make read-only", target))?;
-        }
-        self.done.push(shown);
-        Ok(())
     }
+    extend_root(staging, mounts)?;
+    let mut held = Vec::new();
+    for shown in mounts {
+        let source = rustix::fs::open(&shown.source, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|error| at("volume", &shown.source)(error.into()))?;
+        held.push(Held { shown, source });
+    }
+    let mut covered = Vec::new();
+    for (number, mount) in held.iter().enumerate() {
+        show(mount, held.get(..number).unwrap_or_default(), &mut covered)?;
+    }
+    Ok(())
+}
 
-    /// Sees to it that there is something to mount at.
-    fn make_target(&self, target: &Path, is_folder: bool) -> Result<(), MountError> {
-        if target.exists() {
-            return Ok(());
+/// Makes a new root if the first name of a path is missing in the machine's: before anything else, because nothing that was
+/// opened in the old root can be mounted in the new one.
+fn extend_root(staging: &Path, mounts: &[Mount]) -> Result<(), MountError> {
+    let missing = |mount: &&Mount| {
+        let first = mount.target.components().nth(1).map(|name| Path::new("/").join(name));
+        first.is_some_and(|first| !first.exists())
+    };
+    let missing: Vec<&Mount> = mounts.iter().filter(missing).collect();
+    let Some(first) = missing.first() else { return Ok(()) };
+    cover(Path::new("/"), staging, first_name(&first.target, Path::new("/")))?;
+    for (number, mount) in missing.iter().enumerate() {
+        // What lies below another volume is made in that volume.
+        let before = missing.get(..number).unwrap_or_default();
+        if !before.iter().any(|other| mount.target.starts_with(&other.target)) {
+            let is_folder = fs::metadata(&mount.source)
+                .map_err(at("volume", &mount.source))?
+                .is_dir();
+            make(&mount.target, is_folder).map_err(at("cannot make", &mount.target))?;
         }
-        let volume = self
-            .done
-            .iter()
-            .rev()
-            .find(|mount| target != mount.target && target.starts_with(&mount.target));
-        if let Some((volume, rest)) = volume.and_then(|mount| Some((mount, target.strip_prefix(&mount.target).ok()?))) {
-            return make(&volume.source.join(rest), is_folder).map_err(at("cannot make", target));
-        }
-        let parent = target
-            .ancestors()
-            .skip(1)
-            .find(|path| path.is_dir())
-            .unwrap_or(Path::new("/"));
-        let missing = target
-            .strip_prefix(parent)
-            .ok()
-            .and_then(|rest| rest.components().next());
-        self.cover(parent, missing.map_or(OsStr::new(""), Component::as_os_str))?;
-        make(target, is_folder).map_err(at("cannot make", target))
     }
+    Ok(())
+}
 
-    /// Covers a folder by one that can be changed, with the same content but for one name.
-    fn cover(&self, folder: &Path, without: &OsStr) -> Result<(), MountError> {
-        let (below, staging) = (
-            File::open(folder).map_err(at("folder", folder))?,
-            folder.parent().is_none(),
-        );
-        let place = if staging { self.staging } else { folder };
-        let entries = fs::read_dir(folder).map_err(at("folder", folder))?;
-        let entries: Vec<_> = entries.take(ENTRIES_MAX + 1).filter_map(Result::ok).collect();
-        if entries.len() > ENTRIES_MAX {
-            return Err(MountError::Crowded(folder.to_owned()));
-        }
-        tmpfs(place, below.metadata().map_err(at("folder", folder))?.mode()).map_err(at("cannot cover", folder))?;
-        if staging {
-            // It lies inside what is bound next, and must not be copied into itself.
-            change(place, MsFlags::MS_UNBINDABLE).map_err(at("cannot cover", folder))?;
-        }
-        let beneath = if staging {
-            PathBuf::from("/")
-        } else {
-            PathBuf::from(format!("/proc/self/fd/{}", below.as_raw_fd()))
-        };
-        let dispensable = folder == Path::new("/dev");
-        for entry in entries {
-            let name = entry.file_name();
-            if name == without || (dispensable && numbered_console(&name)) {
-                continue;
-            }
-            let (from, to) = (beneath.join(&name), place.join(&name));
-            repeat(&from, &to).map_err(at("cannot keep", &folder.join(&name)))?;
-        }
-        if staging {
-            enter(place).map_err(at("cannot make the root", place))?;
-        }
-        Ok(())
+/// The name below a folder on the way to a path.
+fn first_name<'a>(path: &'a Path, folder: &Path) -> &'a OsStr {
+    let rest = path.strip_prefix(folder).ok().and_then(|rest| rest.components().next());
+    rest.map_or(OsStr::new(""), Component::as_os_str)
+}
+
+/// Shows a file or folder.
+fn show(mount: &Held<'_>, before: &[Held<'_>], covered: &mut Vec<PathBuf>) -> Result<(), MountError> {
+    let (target, source) = (&mount.shown.target, mount.source());
+    let is_folder = fs::metadata(&source)
+        .map_err(at("volume", &mount.shown.source))?
+        .is_dir();
+    make_target(target, is_folder, before, covered)?;
+    let found = fs::metadata(target).map_err(at("mount", target))?.is_dir();
+    if found != is_folder {
+        return Err(MountError::Kind {
+            path: target.clone(),
+            source_kind: kind(is_folder),
+            target_kind: kind(found),
+        });
     }
+    bind(&source, target).map_err(at("cannot mount", target))?;
+    if mount.shown.read_only {
+        read_only(target).map_err(at("cannot make read-only", target))?;
+    }
+    Ok(())
+}
+
+/// Sees to it that there is something to mount at.
+fn make_target(
+    target: &Path,
+    is_folder: bool,
+    before: &[Held<'_>],
+    covered: &mut Vec<PathBuf>,
+) -> Result<(), MountError> {
+    if target.exists() {
+        return Ok(());
+    }
+    // Below a volume the mount point is made in the volume itself, as container runtimes do.
+    let within = |mount: &&Held<'_>| target != mount.shown.target && target.starts_with(&mount.shown.target);
+    let volume = before.iter().rev().find(within);
+    if let Some((volume, rest)) =
+        volume.and_then(|volume| Some((volume, target.strip_prefix(&volume.shown.target).ok()?)))
+    {
+        return make(&volume.source().join(rest), is_folder).map_err(at("cannot make", target));
+    }
+    let parent = target
+        .ancestors()
+        .skip(1)
+        .find(|path| path.is_dir())
+        .unwrap_or(Path::new("/"));
+    if !covered.iter().any(|covered| covered == parent) {
+        cover(parent, parent, first_name(target, parent))?;
+        covered.push(parent.to_owned());
+    }
+    make(target, is_folder).map_err(at("cannot make", target))
+}
+
+/// Covers a folder by one that can be changed, with the same content but for one name. The root is not covered but replaced,
+/// by what is made at `place`.
+fn cover(folder: &Path, place: &Path, without: &OsStr) -> Result<(), MountError> {
+    let below = File::open(folder).map_err(at("folder", folder))?;
+    let entries = fs::read_dir(folder).map_err(at("folder", folder))?;
+    let entries: Vec<_> = entries.take(ENTRIES_MAX + 1).filter_map(Result::ok).collect();
+    if entries.len() > ENTRIES_MAX {
+        return Err(MountError::Crowded(folder.to_owned()));
+    }
+    tmpfs(place, below.metadata().map_err(at("folder", folder))?.mode()).map_err(at("cannot cover", folder))?;
+    if place != folder {
+        // It lies inside what is bound next, and must not be copied into itself.
+        change(place, MsFlags::MS_UNBINDABLE).map_err(at("cannot cover", folder))?;
+    }
+    let beneath = PathBuf::from(format!("/proc/self/fd/{}", below.as_raw_fd()));
+    let dispensable = folder == Path::new("/dev");
+    for entry in entries {
+        let name = entry.file_name();
+        if name == without || (dispensable && numbered_console(&name)) {
+            continue;
+        }
+        let (from, to) = (beneath.join(&name), place.join(&name));
+        repeat(&from, &to).map_err(at("cannot keep", &folder.join(&name)))?;
+    }
+    if place != folder {
+        enter(place).map_err(at("cannot make the root", place))?;
+    }
+    Ok(())
 }
 
 /// Consoles, loop devices and RAM disks: dozens of files that no container has a use for, and each costs time.

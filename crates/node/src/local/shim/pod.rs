@@ -54,13 +54,21 @@ impl StopWatch {
         until.unwrap_or_else(Instant::now)
     }
 
-    /// Comes back when that moment has come; it may move nearer meanwhile.
-    pub(super) async fn due(&mut self) {
+    /// Comes back when a moment has come that is nearer than `before`: somebody lost patience.
+    pub(super) async fn sooner(&mut self, before: Instant) {
         loop {
-            let until = self.wanted().await;
+            let nearer = self.0.borrow_and_update().filter(|until| *until < before);
+            let due = async {
+                match nearer {
+                    Some(until) => sleep_until(until).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
-                () = sleep_until(until) => return,
-                _ = self.0.changed() => {}
+                () = due => return,
+                changed = self.0.changed() => if changed.is_err() {
+                    return;
+                },
             }
         }
     }
@@ -87,7 +95,8 @@ impl Pod {
         }
     }
 
-    fn grace(&self) -> Duration {
+    /// The time that containers have when the shim ends them by itself.
+    pub(super) fn grace(&self) -> Duration {
         Duration::from_secs(u64::from(self.plan.grace_seconds))
     }
 }

@@ -14,15 +14,17 @@ use jiff::Timestamp;
 use rustix::process::Signal;
 use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
+use super::action::act;
 use super::cgroups::Cgroups;
+use super::health::Health;
 use super::log::{self, Log};
 use super::pod::{Pod, StopWatch};
 use super::reaper::Exit;
 use super::stage::Refusal;
 use super::tree::Tree;
-use crate::local::plan::ContainerPlan;
+use crate::local::plan::{Action, ContainerPlan};
 use crate::local::process;
 use crate::local::state::{Ended, Now, ProcessId};
 
@@ -32,6 +34,9 @@ const LOG_MESSAGE_MAX: usize = 2048;
 const LOG_MESSAGE_LINES: usize = 80;
 /// For output that somebody outside the container still holds open.
 const DRAIN: Duration = Duration::from_secs(1);
+
+/// What SIGTERM gets at least, as in Kubernetes.
+const AFTER_HOOK: Duration = Duration::from_secs(2);
 
 /// A second stage, and soon a container.
 struct Started {
@@ -68,7 +73,13 @@ pub(super) async fn once(pod: &Rc<Pod>, plan: &ContainerPlan, run: u32, stop: &m
         return refused(began, refusal);
     }
     let tree = Tree::of(cgroups.clone(), process.pid);
-    let status = attend(pod, plan, run, (process, began), &mut exit, &tree, stop).await;
+    let attendance = Attendance {
+        pod,
+        plan,
+        process,
+        tree: &tree,
+    };
+    let status = attendance.attend(run, began, &mut exit, stop).await;
     tree.kill(&pod.reaper).await;
     drain(output).await;
     let killed_for_memory = cgroups.out_of_memory_kills() > kills_before;
@@ -119,59 +130,87 @@ fn make_message_file(pod: &Pod, plan: &ContainerPlan) -> io::Result<()> {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666))
 }
 
-/// Stays with a container until its first process has ended, whoever ended it.
-async fn attend(
-    pod: &Rc<Pod>,
-    plan: &ContainerPlan,
-    run: u32,
-    (process, since): (ProcessId, Timestamp),
-    exit: &mut Exit,
-    tree: &Tree,
-    stop: &mut StopWatch,
-) -> ExitStatus {
-    pod.reaper.reap();
-    if let Ok(status) = exit.try_recv() {
-        pod.record.container(&plan.name, |state| state.restarts = run);
-        return status;
-    }
-    let pid = process.pid;
-    pod.record.container(&plan.name, |state| {
-        state.now = Now::Running { process, since };
-        state.restarts = run;
-        state.started = true;
-        state.ready = true;
-    });
-    let until = tokio::select! {
-        status = &mut *exit => return status.unwrap_or_default(),
-        until = stop.wanted() => until,
-    };
-    end(pod, plan, pid, exit, tree, stop, until).await
+/// A container that has begun.
+struct Attendance<'a> {
+    pod: &'a Rc<Pod>,
+    plan: &'a ContainerPlan,
+    process: ProcessId,
+    tree: &'a Tree,
 }
 
-/// Ends a container: SIGTERM to it and what it started, SIGKILL to all that is left when the time is over.
-async fn end(
-    pod: &Rc<Pod>,
-    plan: &ContainerPlan,
-    pid: u32,
-    exit: &mut Exit,
-    tree: &Tree,
-    stop: &mut StopWatch,
-    until: Instant,
-) -> ExitStatus {
-    pod.record
-        .tell(false, "Killing", format!("Stopping container {}", plan.name));
-    if until > Instant::now()
-        && let Err(error) = process::kill_group(pid, Signal::TERM)
-    {
-        eprintln!("{}: cannot send SIGTERM: {error}", plan.name);
+impl Attendance<'_> {
+    /// Stays with a container until its first process has ended, whoever ended it.
+    async fn attend(&self, run: u32, since: Timestamp, exit: &mut Exit, stop: &mut StopWatch) -> ExitStatus {
+        let (pod, plan) = (self.pod, self.plan);
+        pod.reaper.reap();
+        if let Ok(status) = exit.try_recv() {
+            pod.record.container(&plan.name, |state| state.restarts = run);
+            return status;
+        }
+        let process = self.process.clone();
+        // Without hook and probes it is as ready as it will be; with them, health says when.
+        let ready = plan.post_start.is_none() && plan.startup.is_none();
+        pod.record.container(&plan.name, |state| {
+            state.now = Now::Running { process, since };
+            state.restarts = run;
+            state.started = ready;
+            state.ready = ready && plan.readiness.is_none();
+        });
+        let health = Health {
+            pod,
+            plan,
+            process: self.process.clone(),
+            begin: Instant::now(),
+        };
+        let until = tokio::select! {
+            status = &mut *exit => return status.unwrap_or_default(),
+            until = stop.wanted() => until,
+            grace = health.watch() => Instant::now() + grace,
+        };
+        self.end(exit, stop, until).await
     }
-    tokio::select! {
-        () = tree.wait_gone(&pod.reaper, until) => {}
-        () = stop.due() => {}
-        () = sleep_until(until) => {}
+
+    /// Ends a container: its hook, SIGTERM to it and what it started, SIGKILL to all that is left when the time is over.
+    async fn end(&self, exit: &mut Exit, stop: &mut StopWatch, until: Instant) -> ExitStatus {
+        let (pod, plan) = (self.pod, self.plan);
+        pod.record
+            .tell(false, "Killing", format!("Stopping container {}", plan.name));
+        let hook = plan.pre_stop.as_ref().filter(|_| until > Instant::now());
+        let last = async {
+            let mut until = until;
+            if let Some(hook) = hook {
+                self.before_end(hook, until).await;
+                // A hook that used up all the time leaves a little for SIGTERM.
+                until = until.max(Instant::now() + AFTER_HOOK);
+            }
+            if until > Instant::now()
+                && let Err(error) = process::kill_group(self.process.pid, Signal::TERM)
+            {
+                eprintln!("{}: cannot send SIGTERM: {error}", plan.name);
+            }
+            self.tree.wait_gone(&pod.reaper, until).await;
+        };
+        tokio::select! {
+            () = last => {}
+            () = stop.sooner(until) => {}
+        }
+        self.tree.kill(&pod.reaper).await;
+        exit.await.unwrap_or_default()
     }
-    tree.kill(&pod.reaper).await;
-    exit.await.unwrap_or_default()
+
+    /// The hook before the end; the container can end meanwhile.
+    async fn before_end(&self, hook: &Action, until: Instant) {
+        let limit = until.saturating_duration_since(Instant::now());
+        tokio::select! {
+            () = self.tree.wait_gone(&self.pod.reaper, until) => {}
+            done = act(self.pod, &self.plan.name, &self.process, hook, limit) => {
+                if let Err(error) = done {
+                    let message = format!("PreStopHook of container {} failed: {error}", self.plan.name);
+                    self.pod.record.tell(true, "FailedPreStopHook", message);
+                }
+            }
+        }
+    }
 }
 
 /// Waits for the last output.

@@ -16,7 +16,7 @@ use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::cgroups::Cgroups;
-use super::mounts::{MountError, View};
+use super::mounts::{self, MountError};
 use super::program;
 use crate::local::folder::PodFolder;
 use crate::local::plan::{self, ContainerPlan, Mount, PodPlan};
@@ -169,10 +169,5 @@ fn make_view(folder: &PodFolder, plan: &PodPlan, container: &ContainerPlan) -> R
     if !container.message_path.as_os_str().is_empty() {
         mounts.push(shown(folder.message(&container.name), &container.message_path, false));
     }
-    let staging = staging(folder);
-    let mut view = View::begin(&staging)?;
-    for mount in &mounts {
-        view.show(mount)?;
-    }
-    Ok(())
+    Ok(mounts::make_view(&staging(folder), &mounts)?)
 }
