@@ -200,8 +200,7 @@ pub(super) async fn keep(log: Rc<RefCell<Log>>, name: &'static str, from: OwnedF
 /// The end of a log as text without its time stamps: what failed containers leave as message.
 pub(super) fn tail(path: &Path, lines_max: usize, bytes_max: usize) -> String {
     let bytes = fs::read(path).unwrap_or_default();
-    let begin = bytes.len().saturating_sub(bytes_max.saturating_mul(4));
-    let text = String::from_utf8_lossy(bytes.get(begin..).unwrap_or_default());
+    let text = String::from_utf8_lossy(&bytes);
     let mut lines: Vec<&str> = text
         .lines()
         .rev()
