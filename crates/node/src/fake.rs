@@ -19,7 +19,6 @@
 //! Nodes are written only when their status lacks something: there are no heartbeats and no Leases, for 10,000 nodes would
 //! mean 1,000 writes a second that tell nothing. Where a node controller marks such a node as lost, it is made Ready again.
 
-mod addresses;
 mod driver;
 pub mod facts;
 mod intern;

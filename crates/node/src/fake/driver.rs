@@ -5,9 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::{FutureExt, Stream, StreamExt};
-use k8s_openapi::api::core::v1::{Event as PodEvent, EventSource, ObjectReference};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
 use tokio::task::{JoinError, JoinSet};
@@ -17,6 +15,7 @@ use super::FakeOptions;
 use super::kubelet::{Action, Event, FakeKubelet, Millis, Outcome, PodRef, Rules, Target};
 use super::wire::{self, SlimNode, SlimPod};
 use crate::NodeError;
+use crate::events::{self, Note};
 
 /// How long the loop may sleep when nothing is due; any bound will do.
 const SLEEP_MAX: Duration = Duration::from_mins(1);
@@ -142,7 +141,8 @@ async fn request(client: Client, action: Action) -> (Target, Outcome) {
     let result = match action {
         Action::PatchPod { pod, patch, warnings } => {
             for warning in warnings {
-                warn_owner(client, &pod, warning).await;
+                let note = Note::warning("InvalidAnnotation", warning);
+                events::post(client, "basalt-fake-kubelet", &pod.namespace, &pod.name, &pod.uid, &note).await;
             }
             let patch = Patch::Strategic(patch);
             pods(client, &pod)
@@ -198,40 +198,4 @@ async fn patch_node(
         .patch_status(name, &params, &Patch::Strategic(status))
         .await
         .map(drop)
-}
-
-/// Tells the pod's owner what was ignored; if that fails, the pod runs all the same.
-async fn warn_owner(client: &Client, pod: &PodRef, message: String) {
-    let now = jiff::Timestamp::now();
-    let time = Time(now);
-    let event = PodEvent {
-        metadata: kube::core::ObjectMeta {
-            name: Some(format!("{}.{:x}", pod.name, now.as_nanosecond())),
-            namespace: Some(pod.namespace.to_string()),
-            ..Default::default()
-        },
-        involved_object: ObjectReference {
-            api_version: Some("v1".to_owned()),
-            kind: Some("Pod".to_owned()),
-            namespace: Some(pod.namespace.to_string()),
-            name: Some(pod.name.clone()),
-            uid: Some(pod.uid.to_string()),
-            ..Default::default()
-        },
-        type_: Some("Warning".to_owned()),
-        reason: Some("InvalidAnnotation".to_owned()),
-        message: Some(message),
-        source: Some(EventSource {
-            component: Some("basalt-fake-kubelet".to_owned()),
-            host: None,
-        }),
-        first_timestamp: Some(time.clone()),
-        last_timestamp: Some(time),
-        count: Some(1),
-        ..Default::default()
-    };
-    let events: Api<PodEvent> = Api::namespaced(client.clone(), &pod.namespace);
-    if let Err(error) = events.create(&PostParams::default(), &event).await {
-        warn!(%error, pod = pod.name, "fake kubelet: a warning event could not be written");
-    }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::addresses::Addresses;
+use crate::addresses::Addresses;
 use super::facts::{AtExit, NodeFacts, Phase, PodFacts, Shape};
 use super::intern::Interner;
 use super::slab::Slab;

@@ -1,4 +1,4 @@
-//! Made-up addresses: one for each pod and node, unique while they live.
+//! Addresses of pods and nodes, unique while they live: made-up ones, or of the loopback network.
 
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
@@ -21,6 +21,11 @@ impl Addresses {
     /// Nodes: 172.16.0.0/12.
     pub(crate) fn of_nodes() -> Self {
         Self::block(Ipv4Addr::new(172, 16, 0, 0), 20)
+    }
+
+    /// Pods of this machine: 127.64.0.0/10, all of which are this machine.
+    pub(crate) fn of_loopback() -> Self {
+        Self::block(Ipv4Addr::new(127, 64, 0, 0), 22)
     }
 
     fn block(base: Ipv4Addr, bits: u32) -> Self {
