@@ -8,7 +8,7 @@ use std::io::Write;
 use std::time::Instant;
 
 pub use options::UpOptions;
-pub use system::{System, SystemOptions, store_options};
+pub use system::{NodeWords, System, SystemOptions, store_options};
 
 use crate::process;
 
@@ -46,17 +46,36 @@ fn announce(system: &System, begun: Instant) -> anyhow::Result<()> {
     writeln!(out, "  kubectl apply -f examples/gang.yaml")?;
     writeln!(out, "  kubectl get vcjob,podgroups,pods")?;
     writeln!(out)?;
-    if system.nodes() == 0 {
-        writeln!(
-            out,
-            "There are no fake nodes; start with --nodes N to have some that run pods."
-        )?;
-    }
+    announce_node(&mut out, system)?;
     writeln!(
         out,
         "Data is kept in {}. Stop with Ctrl-C; the next start goes on from there.",
         system.data().display()
     )?;
     out.flush()?;
+    Ok(())
+}
+
+/// What runs the pods, and what becomes of them.
+fn announce_node(out: &mut impl Write, system: &System) -> anyhow::Result<()> {
+    if system.nodes() > 0 {
+        let nodes = system.nodes();
+        writeln!(out, "There are {nodes} fake nodes: they run pods without running anything.")?;
+    }
+    let Some(node) = system.node() else { return Ok(()) };
+    writeln!(out, "This machine is the node {}: {}.", node.name, node.words)?;
+    writeln!(out, "Pods run their commands as processes here; no image is pulled.")?;
+    if node.single_trust {
+        writeln!(
+            out,
+            "Single-trust mode: without root, all pods run as you and can do what you can do. Run only what you trust."
+        )?;
+    }
+    if !node.stop_pods {
+        writeln!(
+            out,
+            "Pods go on when the server stops, and the next start takes them over (--stop-pods ends them)."
+        )?;
+    }
     Ok(())
 }

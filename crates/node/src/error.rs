@@ -30,4 +30,12 @@ pub enum NodeError {
     /// A watch stream ended, which it never does while the process lives.
     #[error("the watch on {0} ended")]
     WatchEnded(&'static str),
+    /// This machine cannot be a node.
+    #[error("this machine as a node: {what}: {source}")]
+    Local {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
 }

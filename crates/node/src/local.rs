@@ -10,10 +10,20 @@
 //! They talk in lines of JSON over one Unix socket that the agent listens on ([`talk`]). A shim whose agent has gone runs on
 //! and calls again until there is one.
 
+pub mod agent;
+mod environment;
 pub mod exec;
+mod fields;
 pub mod folder;
+pub mod gpu;
+mod hosts;
+pub mod logs;
+pub mod machine;
 pub mod plan;
 pub mod process;
 pub mod shim;
 pub mod state;
+mod status;
 pub mod talk;
+mod trouble;
+mod volumes;

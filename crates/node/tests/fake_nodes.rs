@@ -1,27 +1,19 @@
 //! Fake nodes on the real API server, in memory and in this process.
 
-use std::pin::Pin;
+#[path = "shared/world.rs"]
+mod world;
+
 use std::time::Duration;
 
-use basalt_apiserver::Workers;
-use basalt_apiserver::face::{Server, ServerOptions, index};
-use basalt_apiserver::store::{Backend, Options, Store};
 use basalt_node::fake::{self, Created, FakeOptions, NodeTemplate, Size};
-use k8s_openapi::api::core::v1::{Event, Node, Pod, PodStatus};
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
-use kube::runtime::wait::{Condition, await_condition};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// No wait takes longer, also on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-struct World {
-    client: Client,
-    _workers: Workers,
-}
+use world::{World, is_true, until};
 
 /// A running fake kubelet; to be stopped by hand.
 struct Kubelet {
@@ -49,25 +41,8 @@ impl Kubelet {
     }
 }
 
+/// Fake nodes and their pods in it.
 impl World {
-    async fn new() -> Self {
-        let mut options = Options::new(Backend::Memory);
-        options.indexer = index;
-        let server = Server::new(
-            Store::open(options).expect("a store in memory"),
-            ServerOptions::default(),
-        );
-        server.bootstrap().await.expect("bootstrap");
-        Self {
-            client: server.client("tester"),
-            _workers: server.start_workers(),
-        }
-    }
-
-    fn pods(&self) -> Api<Pod> {
-        Api::namespaced(self.client.clone(), "default")
-    }
-
     fn nodes(&self) -> Api<Node> {
         Api::all(self.client.clone())
     }
@@ -100,39 +75,6 @@ impl World {
             .await
             .expect("the pod is created")
     }
-
-    async fn until_phase(&self, name: &str, phase: &'static str) -> PodStatus {
-        let reached = |pod: Option<&Pod>| pod.and_then(|p| p.status.as_ref()?.phase.as_deref()) == Some(phase);
-        let pod = until(self.pods(), name, reached).await.expect("the pod is there");
-        pod.status.expect("a status")
-    }
-
-    async fn until_gone(&self, name: &str) {
-        until(self.pods(), name, |pod: Option<&Pod>| pod.is_none()).await;
-    }
-}
-
-async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future)
-        .await
-        .unwrap_or_else(|_| panic!("{what}: not in time"))
-}
-
-/// Boxed, for a watch is a large future.
-fn until<K>(api: Api<K>, name: &str, condition: impl Condition<K>) -> Pin<Box<impl Future<Output = Option<K>>>>
-where
-    K: Clone + std::fmt::Debug + Send + serde::de::DeserializeOwned + kube::Resource + 'static,
-{
-    Box::pin(async move {
-        within(name, await_condition(api, name, condition))
-            .await
-            .expect("the watch works")
-    })
-}
-
-fn is_true(status: Option<&PodStatus>, kind: &str) -> bool {
-    let conditions = status.and_then(|s| s.conditions.as_deref()).unwrap_or_default();
-    conditions.iter().any(|c| c.type_ == kind && c.status == "True")
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use anyhow::Context;
 use basalt_admission::Settings;
 use basalt_api::fraction::Fraction;
 use basalt_node::fake::{NodeTemplate, Size};
+use basalt_node::local::agent::LocalOptions;
 
 use super::system::SystemOptions;
 use crate::live::scheduler::SchedulerOptions;
@@ -16,7 +17,9 @@ use crate::scheduling::{RelockFlags, SchedulingFlags};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  basalt up --nodes 3                                three fake nodes, data under the user's data folder
+  basalt up                                          this machine is the one node: pods run as processes
+  basalt up --nodes 3                                three fake nodes that run nothing, instead of this machine
+  basalt up --nodes 3 --local                        both
   basalt up --nodes 100 --node-cpu 64 --node-gpu 8   a hundred GPU nodes that run nothing
   basalt up --data ./cluster --listen 127.0.0.1:7443
   basalt up --nodes 10 --node-template node.yaml     nodes with the labels, taints and sizes of a manifest")]
@@ -30,9 +33,21 @@ pub struct UpOptions {
     /// Where to write the kubeconfig [default: kubeconfig in the data folder]
     #[arg(long, value_name = "PATH")]
     kubeconfig: Option<PathBuf>,
-    /// Number of fake nodes: they run pods without running anything
+    /// Number of fake nodes, which run pods without running anything, instead of this machine
     #[arg(long, value_name = "N", default_value_t = 0)]
     nodes: u32,
+    /// This machine is a node too, beside the fake ones [default without --nodes]
+    #[arg(long)]
+    local: bool,
+    /// Let pods mount paths of this machine (hostPath) that lie in this folder; may be given several times
+    #[arg(long, value_name = "PREFIX")]
+    allow_host_path: Vec<PathBuf>,
+    /// Let pods run as root (runAsUser: 0); otherwise they are refused
+    #[arg(long)]
+    allow_root: bool,
+    /// End the pods of this machine when the server is stopped; otherwise they go on, and the next start takes them over
+    #[arg(long)]
+    stop_pods: bool,
     /// Cores of each fake node
     #[arg(long, value_name = "QUANTITY", default_value = "16")]
     node_cpu: String,
@@ -101,12 +116,19 @@ impl UpOptions {
             None => NodeTemplate::of_size(&size),
         };
         let kubeconfig = self.kubeconfig.unwrap_or_else(|| data.join("kubeconfig"));
+        let local = (self.local || self.nodes == 0).then(|| LocalOptions {
+            host_paths: self.allow_host_path,
+            allow_root: self.allow_root,
+            stop_pods: self.stop_pods,
+            ..LocalOptions::new(data.clone())
+        });
         Ok(SystemOptions {
             data,
             listen: self.listen,
             kubeconfig,
             nodes: self.nodes,
             template,
+            local,
             scheduler: !self.no_scheduler,
             controllers: !self.no_controllers,
             scheduling: self.scheduling.over(SchedulerOptions::default()),

@@ -14,6 +14,7 @@ use basalt_apiserver::Workers;
 use basalt_apiserver::face::{Pki, Rules, Server, ServerOptions, TlsOptions, serve_tls};
 use basalt_apiserver::store::{Backend, Options as StoreOptions, Store};
 use basalt_node::fake::{self, FakeOptions, NodeTemplate, Size};
+use basalt_node::local::agent::{self, LocalNode, LocalOptions};
 use futures::FutureExt;
 use kube::Client;
 use tokio::net::TcpListener;
@@ -41,6 +42,8 @@ pub struct SystemOptions {
     pub nodes: u32,
     /// How they look.
     pub template: NodeTemplate,
+    /// How this machine is a node; absent: it is none.
+    pub local: Option<LocalOptions>,
     /// Whether there is a scheduler in it; without one, a `basalt scheduler` is expected outside.
     pub scheduler: bool,
     /// Whether the controllers are in it; without them, a `basalt controllers` is expected outside.
@@ -64,6 +67,7 @@ impl SystemOptions {
             kubeconfig: data.join("kubeconfig"),
             nodes,
             template,
+            local: None,
             scheduler: true,
             controllers: true,
             scheduling: SchedulerOptions::default(),
@@ -84,6 +88,23 @@ pub struct System {
     serving: tokio::task::JoinHandle<()>,
     ending: watch::Sender<bool>,
     workers: Workers,
+    /// Says to this machine's node that it is to leave, and waits until it has left.
+    leaving: watch::Sender<bool>,
+    left: mpsc::Receiver<()>,
+    node: Option<NodeWords>,
+}
+
+/// What people are told about this machine as a node.
+#[derive(Debug, Clone)]
+pub struct NodeWords {
+    /// Its name.
+    pub name: String,
+    /// What it has, and how pods are kept apart.
+    pub words: String,
+    /// Whether pods are those of one user, who trusts them all.
+    pub single_trust: bool,
+    /// Whether pods end with the server.
+    pub stop_pods: bool,
 }
 
 impl System {
@@ -152,10 +173,14 @@ impl System {
             serving,
             ending,
             workers,
+            leaving: watch::Sender::new(false),
+            left: mpsc::channel(1).1,
+            node: None,
         };
         system.start_loops(scheduling, schedulers, &report)?;
         let made = fake::create_nodes(system.inside_client(), system.options.nodes, &system.options.template).await?;
         tracing::info!(created = made.created, kept = made.kept, "fake nodes");
+        system.start_node(&report).await?;
         pki.write_kubeconfig(&system.options.kubeconfig, &system.url)?;
         Ok(system)
     }
@@ -195,6 +220,40 @@ impl System {
                 .map_err(Into::into)
         });
         Ok(())
+    }
+
+    /// Makes this machine a node, or says that it is none.
+    async fn start_node(&mut self, report: &mpsc::Sender<anyhow::Error>) -> anyhow::Result<()> {
+        let client = self.server.client("basalt:node");
+        let Some(options) = self.options.local.clone() else {
+            return agent::retire(&client).await.context("nodes that are not served now");
+        };
+        let stop_pods = options.stop_pods;
+        let node = LocalNode::start(client, options).await?;
+        self.node = Some(NodeWords {
+            name: node.name().to_owned(),
+            words: node.words(),
+            single_trust: node.single_trust(),
+            stop_pods,
+        });
+        let mut leaving = self.leaving.subscribe();
+        let (done, left) = mpsc::channel(1);
+        self.left = left;
+        self.vital(report, "node of this machine", async move {
+            node.serve(async move {
+                // An error means that the sender is gone, which is an end as well.
+                let _ = leaving.wait_for(|leaving| *leaving).await;
+            })
+            .await;
+            drop(done);
+            std::future::pending().await
+        });
+        Ok(())
+    }
+
+    /// This machine as a node, if it is one.
+    pub fn node(&self) -> Option<&NodeWords> {
+        self.node.as_ref()
     }
 
     /// Runs a part without which the system must not go on pretending.
@@ -259,6 +318,9 @@ impl System {
 
     /// Stops everything in order: who decides, who serves, who keeps.
     pub async fn stop(mut self) -> anyhow::Result<()> {
+        self.leaving.send_replace(true);
+        // Nothing is ever sent: the channel closes when the node has left.
+        let _ = self.left.recv().await;
         self.tasks.shutdown().await;
         drop(self.workers);
         self.ending.send_replace(true);

@@ -26,6 +26,7 @@ use std::time::Duration;
 use basalt_api::quantity::Quantity;
 use futures::StreamExt;
 use kube::Client;
+use tokio::net::UnixListener;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tracing::{info, warn};
 
@@ -160,46 +161,100 @@ struct Agent {
 
 /// Makes this machine a node and serves it until `shutdown` resolves; then its pods go on, unless the options say otherwise.
 pub async fn run(client: Client, options: LocalOptions, shutdown: impl Future<Output = ()>) -> Result<(), NodeError> {
-    let shared = Arc::new(look_around(client, options).await?);
-    let listener = calls::listen(&shared.places.socket()).map_err(|source| NodeError::Local {
-        what: format!("listening on {}", shared.places.socket().display()),
-        source,
-    })?;
-    let (messages, mut inbox) = mpsc::unbounded_channel();
-    let (notes, to_note) = mpsc::unbounded_channel();
-    let mut agent = Agent {
-        shared: Arc::clone(&shared),
-        messages: messages.clone(),
-        notes,
-        pods: HashMap::new(),
-        services: BTreeMap::new(),
-        addresses: Addresses::of_loopback(),
-        renamed: BTreeSet::new(),
-        naming: false,
-        round: 0,
-        listed: false,
-        pressure: Pressure::now(&shared.places.data),
-    };
-    // Before anybody calls: who is known by a folder is not taken for a stranger.
-    agent.adopt_all();
-    shared
-        .registration
-        .write(&shared.client, agent.pressure)
-        .await
-        .map_err(|source| NodeError::Create {
+    LocalNode::start(client, options).await?.serve(shutdown).await;
+    Ok(())
+}
+
+/// This machine as a node: registered, and ready to be served.
+pub struct LocalNode {
+    agent: Agent,
+    inbox: UnboundedReceiver<Message>,
+    listener: UnixListener,
+    to_note: UnboundedReceiver<notes::Said>,
+}
+
+impl LocalNode {
+    /// Looks around, takes over pods of a server before, and registers the Node.
+    pub async fn start(client: Client, options: LocalOptions) -> Result<Self, NodeError> {
+        let shared = Arc::new(look_around(client, options).await?);
+        let listener = calls::listen(&shared.places.socket()).map_err(|source| NodeError::Local {
+            what: format!("listening on {}", shared.places.socket().display()),
+            source,
+        })?;
+        let (messages, inbox) = mpsc::unbounded_channel();
+        let (notes, to_note) = mpsc::unbounded_channel();
+        let mut agent = Agent {
+            shared: Arc::clone(&shared),
+            messages,
+            notes,
+            pods: HashMap::new(),
+            services: BTreeMap::new(),
+            addresses: Addresses::of_loopback(),
+            renamed: BTreeSet::new(),
+            naming: false,
+            round: 0,
+            listed: false,
+            pressure: Pressure::now(&shared.places.data),
+        };
+        // Before anybody calls: who is known by a folder is not taken for a stranger.
+        agent.adopt_all();
+        let written = shared.registration.write(&shared.client, agent.pressure).await;
+        written.map_err(|source| NodeError::Create {
             name: shared.registration.machine.name.clone(),
             source: Box::new(source),
         })?;
-    let helpers = [
-        tokio::spawn(calls::take(listener, messages)),
-        tokio::spawn(notes::post_all(shared.client.clone(), to_note)),
-    ];
-    agent.serve(&mut inbox, shutdown).await;
-    agent.leave(&mut inbox).await;
-    for helper in helpers {
-        helper.abort();
+        Ok(Self {
+            agent,
+            inbox,
+            listener,
+            to_note,
+        })
     }
-    Ok(())
+
+    /// The node's name.
+    pub fn name(&self) -> &str {
+        &self.agent.shared.registration.machine.name
+    }
+
+    /// What the machine has and how pods are kept apart, in words.
+    pub fn words(&self) -> String {
+        let shared = &self.agent.shared;
+        let gpus = match shared.registration.machine.gpus.devices.as_slice() {
+            [] => String::new(),
+            all @ [first, ..] => format!(", {} x {}", all.len(), first.product),
+        };
+        let view = match shared.view {
+            View::Namespaces => "own mount namespaces",
+            View::UserNamespaces => "own user and mount namespaces",
+            View::Shared => "no namespaces: pods with volumes are refused",
+        };
+        let (cpu, memory) = (shared.allocatable("cpu"), shared.allocatable("memory"));
+        format!("{cpu} cores, {memory} memory{gpus}; {view}, {}", shared.hierarchies.words())
+    }
+
+    /// Whether all pods run as the server's user, for it is not root.
+    pub fn single_trust(&self) -> bool {
+        !self.agent.shared.powers.is_root()
+    }
+
+    /// Serves the node until `shutdown` resolves.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) {
+        let Self {
+            mut agent,
+            mut inbox,
+            listener,
+            to_note,
+        } = self;
+        let client = agent.shared.client.clone();
+        let calls = tokio::spawn(calls::take(listener, agent.messages.clone()));
+        let notes = tokio::spawn(notes::post_all(client, to_note));
+        agent.serve(&mut inbox, shutdown).await;
+        agent.leave(&mut inbox).await;
+        calls.abort();
+        // What was noted is still written: the channel ends with the agent.
+        drop(agent);
+        let _ = tokio::time::timeout(FINISH_MAX, notes).await;
+    }
 }
 
 async fn look_around(client: Client, options: LocalOptions) -> Result<Shared, NodeError> {
@@ -373,7 +428,7 @@ impl Agent {
 }
 
 /// The state in a pod's folder.
-fn read_state(folder: &super::folder::PodFolder) -> Option<PodState> {
+pub(super) fn read_state(folder: &super::folder::PodFolder) -> Option<PodState> {
     let text = std::fs::read(folder.state()).ok()?;
     serde_json::from_slice(&text).ok()
 }

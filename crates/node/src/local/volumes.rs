@@ -59,13 +59,6 @@ impl References {
         all
     }
 
-    /// Of one volume.
-    pub(crate) fn of_volume(volume: &Volume) -> Self {
-        let mut all = Self::default();
-        all.add_volume(volume);
-        all
-    }
-
     fn add_volume(&mut self, volume: &Volume) {
         self.config_maps.extend(volume.config_map.as_ref().map(|v| v.name.clone()));
         self.secrets.extend(volume.secret.as_ref().and_then(|v| v.secret_name.clone()));

@@ -81,12 +81,15 @@ async fn converse(stream: UnixStream, number: u64, messages: UnboundedSender<Mes
         }
     };
     loop {
-        match hear(&mut read).await {
+        let heard = tokio::select! {
+            heard = hear(&mut read) => heard,
+            // Nobody listens any more: the shim is to call whoever comes next.
+            () = messages.closed() => return,
+        };
+        match heard {
             Ok(Some(what)) => {
                 let uid = uid.clone();
-                if messages.send(Message::Said { uid, what }).is_err() {
-                    return;
-                }
+                let _ = messages.send(Message::Said { uid, what });
             }
             Ok(None) => break,
             Err(error) => {

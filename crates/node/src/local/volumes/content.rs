@@ -107,7 +107,8 @@ impl Files<'_> {
         mode: i32,
         optional: bool,
     ) -> Result<(), Trouble> {
-        let missing = |what: String| Trouble::mount(format!("volume {:?}: {what}", self.name));
+        let volume = self.name;
+        let missing = |what: String| Trouble::mount(format!("volume {volume:?}: {what}"));
         let Some(keys) = keys else {
             return if optional { Ok(()) } else { Err(missing(format!("{kind} {name:?} not found"))) };
         };
