@@ -60,7 +60,10 @@ fn announce(system: &System, begun: Instant) -> anyhow::Result<()> {
 fn announce_node(out: &mut impl Write, system: &System) -> anyhow::Result<()> {
     if system.nodes() > 0 {
         let nodes = system.nodes();
-        writeln!(out, "There are {nodes} fake nodes: they run pods without running anything.")?;
+        writeln!(
+            out,
+            "There are {nodes} fake nodes: they run pods without running anything."
+        )?;
     }
     let Some(node) = system.node() else { return Ok(()) };
     writeln!(out, "This machine is the node {}: {}.", node.name, node.words)?;

@@ -96,13 +96,19 @@ impl Scene {
     }
 
     fn folder(&self, pod: &Pod) -> PathBuf {
-        self.data.path().join("pods").join(pod.metadata.uid.as_deref().expect("a uid"))
+        self.data
+            .path()
+            .join("pods")
+            .join(pod.metadata.uid.as_deref().expect("a uid"))
     }
 
     fn log(&self, pod: &Pod) -> String {
         let path = self.folder(pod).join("logs/main/0.log");
         let text = std::fs::read_to_string(&path).unwrap_or_default();
-        text.lines().map(|line| line.splitn(4, ' ').nth(3).unwrap_or_default()).collect::<Vec<_>>().join("\n")
+        text.lines()
+            .map(|line| line.splitn(4, ' ').nth(3).unwrap_or_default())
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     async fn until_log(&self, pod: &Pod, part: &str) {
@@ -121,13 +127,21 @@ impl Scene {
     async fn until_event(&self, pod: &str, reason: &str) {
         let until = tokio::time::Instant::now() + PATIENCE;
         while !self.events(pod).await.iter().any(|found| found == reason) {
-            assert!(tokio::time::Instant::now() < until, "{reason} on {pod}: {:?}", self.events(pod).await);
+            assert!(
+                tokio::time::Instant::now() < until,
+                "{reason} on {pod}: {:?}",
+                self.events(pod).await
+            );
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
     }
 
     async fn delete(&self, name: &str) {
-        self.world.pods().delete(name, &DeleteParams::default()).await.expect("deleted");
+        self.world
+            .pods()
+            .delete(name, &DeleteParams::default())
+            .await
+            .expect("deleted");
         self.world.until_gone(name).await;
     }
 
@@ -159,7 +173,12 @@ fn main_status(status: &PodStatus) -> &ContainerStatus {
 }
 
 fn exit_code(status: &PodStatus) -> Option<i32> {
-    main_status(status).state.as_ref()?.terminated.as_ref().map(|t| t.exit_code)
+    main_status(status)
+        .state
+        .as_ref()?
+        .terminated
+        .as_ref()
+        .map(|t| t.exit_code)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -173,7 +192,10 @@ async fn pods_run_and_end_as_they_do() {
         let pod = scene.script(name, script).await;
         let status = scene.world.until_phase(name, phase).await;
         assert_eq!(exit_code(&status), Some(code), "{name}");
-        assert!(status.pod_ip.as_deref().is_some_and(|ip| ip.starts_with("127.64.")), "{status:?}");
+        assert!(
+            status.pod_ip.as_deref().is_some_and(|ip| ip.starts_with("127.64.")),
+            "{status:?}"
+        );
         assert!(is_true(Some(&status), "PodScheduled") && !is_true(Some(&status), "Ready"));
         assert_eq!(status.qos_class.as_deref(), Some("BestEffort"));
         assert!(scene.folder(&pod).exists(), "logs stay until the object goes");
@@ -197,7 +219,10 @@ async fn the_node_tells_what_the_machine_has() {
     let node = until(nodes.clone(), NODE, ready).await.expect("the node");
     let allocatable = node.status.and_then(|s| s.allocatable).expect("allocatable");
     assert_eq!(allocatable["pods"].0, "500");
-    assert!(allocatable.contains_key("cpu") && allocatable.contains_key("memory"), "{allocatable:?}");
+    assert!(
+        allocatable.contains_key("cpu") && allocatable.contains_key("memory"),
+        "{allocatable:?}"
+    );
     // Somebody deletes it: it comes back, for the machine is still there.
     nodes.delete(NODE, &DeleteParams::default()).await.expect("deleted");
     until(nodes, NODE, ready).await.expect("the node again");
@@ -207,12 +232,22 @@ async fn the_node_tells_what_the_machine_has() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deleted_pod_ends_within_its_grace() {
     let scene = Scene::new().await;
-    let pod = scene.script("long", "trap 'echo term; exit 3' TERM; echo up; while :; do sleep 0.05; done").await;
+    let pod = scene
+        .script(
+            "long",
+            "trap 'echo term; exit 3' TERM; echo up; while :; do sleep 0.05; done",
+        )
+        .await;
     scene.world.until_phase("long", "Running").await;
     scene.until_log(&pod, "up").await;
     scene.delete("long").await;
     // A pod that does not listen is killed.
-    let deaf = scene.pod("deaf", json!({"containers": [shell("trap '' TERM; echo up; sleep 60")], "terminationGracePeriodSeconds": 1})).await;
+    let deaf = scene
+        .pod(
+            "deaf",
+            json!({"containers": [shell("trap '' TERM; echo up; sleep 60")], "terminationGracePeriodSeconds": 1}),
+        )
+        .await;
     scene.until_log(&deaf, "up").await;
     scene.delete("deaf").await;
     let folders = scene.data.path().join("pods");
@@ -258,10 +293,19 @@ async fn what_a_pod_is_given() {
     let status = scene.world.until_phase("given", "Running").await;
     let address = status.pod_ip.expect("an address");
     // The file follows the object.
-    maps.patch("m", &PatchParams::default(), &Patch::Merge(map("two"))).await.expect("patched");
+    maps.patch("m", &PatchParams::default(), &Patch::Merge(map("two")))
+        .await
+        .expect("patched");
     scene.world.until_phase("given", "Succeeded").await;
-    let user = if rustix::process::geteuid().is_root() { "65534".to_owned() } else { rustix::process::geteuid().as_raw().to_string() };
-    assert_eq!(scene.log(&pod), format!("1|12|{address}|one|given|given-host|/tmp\nwrote\n{user}\n1\ntwo"));
+    let user = if rustix::process::geteuid().is_root() {
+        "65534".to_owned()
+    } else {
+        rustix::process::geteuid().as_raw().to_string()
+    };
+    assert_eq!(
+        scene.log(&pod),
+        format!("1|12|{address}|one|given|given-host|/tmp\nwrote\n{user}\n1\ntwo")
+    );
     scene.end().await;
 }
 
@@ -270,9 +314,21 @@ async fn what_cannot_be_is_refused_with_a_reason() {
     let scene = Scene::new().await;
     let with_volume = |volume: Value| json!({"volumes": [volume], "containers": [shell("true")]});
     for (name, spec, reason) in [
-        ("no-command", json!({"containers": [{"name": "main", "image": "nginx"}]}), "NoCommand"),
-        ("host-path", with_volume(json!({"name": "v", "hostPath": {"path": "/etc"}})), "HostPathNotAllowed"),
-        ("nfs", with_volume(json!({"name": "v", "nfs": {"server": "s", "path": "/"}})), "UnsupportedVolume"),
+        (
+            "no-command",
+            json!({"containers": [{"name": "main", "image": "nginx"}]}),
+            "NoCommand",
+        ),
+        (
+            "host-path",
+            with_volume(json!({"name": "v", "hostPath": {"path": "/etc"}})),
+            "HostPathNotAllowed",
+        ),
+        (
+            "nfs",
+            with_volume(json!({"name": "v", "nfs": {"server": "s", "path": "/"}})),
+            "UnsupportedVolume",
+        ),
         (
             "large",
             json!({"containers": [{"name": "main", "image": "x", "command": ["true"], "resources": {"requests": {"cpu": "100000"}}}]}),
@@ -306,7 +362,8 @@ async fn pods_outlive_the_agent() {
             "containers": [{"name": "main", "image": "x", "command": ["sh", "-c", wait], "volumeMounts": [{"name": "work", "mountPath": "/work"}]}],
         })
     };
-    let claims: Api<k8s_openapi::api::core::v1::PersistentVolumeClaim> = Api::namespaced(scene.world.client.clone(), "default");
+    let claims: Api<k8s_openapi::api::core::v1::PersistentVolumeClaim> =
+        Api::namespaced(scene.world.client.clone(), "default");
     for name in ["slow", "stopped"] {
         let claim = serde_json::from_value(json!({"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}})).expect("a claim");
         claims.create(&PostParams::default(), &claim).await.expect("created");

@@ -142,7 +142,15 @@ async fn request(client: Client, action: Action) -> (Target, Outcome) {
         Action::PatchPod { pod, patch, warnings } => {
             for warning in warnings {
                 let note = Note::warning("InvalidAnnotation", warning);
-                events::post(client, "basalt-fake-kubelet", &pod.namespace, &pod.name, &pod.uid, &note).await;
+                events::post(
+                    client,
+                    "basalt-fake-kubelet",
+                    &pod.namespace,
+                    &pod.name,
+                    &pod.uid,
+                    &note,
+                )
+                .await;
             }
             let patch = Patch::Strategic(patch);
             pods(client, &pod)

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::addresses::Addresses;
 use super::facts::{AtExit, NodeFacts, Phase, PodFacts, Shape};
 use super::intern::Interner;
 use super::slab::Slab;
 use super::status::{self, Ending, Moment};
 use super::template::Size;
 use super::timers::Timers;
+use crate::addresses::Addresses;
 
 mod nodes;
 mod pods;

@@ -13,6 +13,7 @@ mod notes;
 mod plan;
 mod pods;
 mod prepare;
+mod talks;
 mod users;
 mod watches;
 
@@ -111,27 +112,56 @@ impl Shared {
     /// How much of a resource pods can have.
     fn allocatable(&self, resource: &str) -> Quantity {
         let text = self.allocatable.get(resource);
-        text.and_then(|text| Quantity::parse(text).ok()).unwrap_or(Quantity::ZERO)
+        text.and_then(|text| Quantity::parse(text).ok())
+            .unwrap_or(Quantity::ZERO)
     }
 }
 
 /// What the agent's own tasks tell it.
 enum Message {
-    Called { uid: String, number: u64, orders: UnboundedSender<ToShim> },
-    Said { uid: String, what: FromShim },
-    HungUp { uid: String, number: u64 },
+    Called {
+        uid: String,
+        number: u64,
+        orders: UnboundedSender<ToShim>,
+    },
+    Said {
+        uid: String,
+        what: FromShim,
+    },
+    HungUp {
+        uid: String,
+        number: u64,
+    },
     /// The shim that we started has ended.
-    Exited { uid: String },
-    Prepared { uid: String, result: Result<(), Trouble> },
+    Exited {
+        uid: String,
+    },
+    Prepared {
+        uid: String,
+        result: Result<(), Trouble>,
+    },
     /// The server answered about a pod: whether it is still there, and whether the request is done.
-    Answered { uid: String, answer: Answer },
+    Answered {
+        uid: String,
+        answer: Answer,
+    },
     /// A time has come to look again.
-    Look { uid: String },
+    Look {
+        uid: String,
+    },
     /// A shim that is gone: what is left of its pod.
-    Recovered { uid: String, left: adopt::Left },
-    Refreshed { uid: String, result: Result<(), Trouble> },
+    Recovered {
+        uid: String,
+        left: adopt::Left,
+    },
+    Refreshed {
+        uid: String,
+        result: Result<(), Trouble>,
+    },
     /// Its folder is gone.
-    Removed { uid: String },
+    Removed {
+        uid: String,
+    },
     HostsWritten,
 }
 
@@ -229,7 +259,10 @@ impl LocalNode {
             View::Shared => "no namespaces: pods with volumes are refused",
         };
         let (cpu, memory) = (shared.allocatable("cpu"), shared.allocatable("memory"));
-        format!("{cpu} cores, {memory} memory{gpus}; {view}, {}", shared.hierarchies.words())
+        format!(
+            "{cpu} cores, {memory} memory{gpus}; {view}, {}",
+            shared.hierarchies.words()
+        )
     }
 
     /// Whether all pods run as the server's user, for it is not root.
@@ -269,7 +302,8 @@ async fn look_around(client: Client, options: LocalOptions) -> Result<Shared, No
         super::volumes::private_folder(&folder).map_err(|source| failed("making", &folder, source))?;
     }
     let (program, data) = (options.program.clone(), options.data.clone());
-    let looked = tokio::task::spawn_blocking(move || (Machine::look(&data), Hierarchies::find(), adopt::view(&program)));
+    let looked =
+        tokio::task::spawn_blocking(move || (Machine::look(&data), Hierarchies::find(), adopt::view(&program)));
     let (mut machine, hierarchies, view) = looked
         .await
         .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
@@ -281,7 +315,11 @@ async fn look_around(client: Client, options: LocalOptions) -> Result<Shared, No
         allow_root: options.allow_root,
     };
     info!(
-        node = machine.name, gpus = machine.gpus.devices.len(), cgroups = hierarchies.words(), ?view, root = powers.is_root(),
+        node = machine.name,
+        gpus = machine.gpus.devices.len(),
+        cgroups = hierarchies.words(),
+        ?view,
+        root = powers.is_root(),
         "this machine is a node"
     );
     let registration = Registration {

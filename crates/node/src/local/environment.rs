@@ -96,7 +96,10 @@ pub(crate) fn variables(
         };
         if let Some(value) = value {
             if value.contains('\0') {
-                let message = format!("container {}: variable {} holds a zero byte", container.name, variable.name);
+                let message = format!(
+                    "container {}: variable {} holds a zero byte",
+                    container.name, variable.name
+                );
                 return Err(Trouble::config(message));
             }
             all.set(&variable.name, value);
@@ -156,14 +159,23 @@ fn referred(
         _ => Err(Trouble::config(what)),
     };
     if let Some(selector) = &from.field_ref {
-        return fields::field(pod, around, &selector.field_path).map(Some).ok_or_else(|| {
-            let message = format!("container {}: there is no field {:?}", container.name, selector.field_path);
-            Trouble::refused("InvalidFieldRef", message)
-        });
+        return fields::field(pod, around, &selector.field_path)
+            .map(Some)
+            .ok_or_else(|| {
+                let message = format!(
+                    "container {}: there is no field {:?}",
+                    container.name, selector.field_path
+                );
+                Trouble::refused("InvalidFieldRef", message)
+            });
     }
     if let Some(selector) = &from.resource_field_ref {
-        return fields::resource(container_named(pod, container, selector.container_name.as_deref()), around, selector)
-            .map(Some);
+        return fields::resource(
+            container_named(pod, container, selector.container_name.as_deref()),
+            around,
+            selector,
+        )
+        .map(Some);
     }
     if let Some(selector) = &from.config_map_key_ref {
         let Some(map) = sources.config_maps.get(&selector.name) else {
@@ -185,7 +197,10 @@ fn referred(
         let bytes = secret.data.as_ref().and_then(|data| data.get(&selector.key));
         return match bytes.map(|bytes| String::from_utf8(bytes.0.clone())) {
             Some(Ok(value)) => Ok(Some(value)),
-            Some(Err(_)) => Err(Trouble::config(format!("key {} in Secret {:?} is no text", selector.key, selector.name))),
+            Some(Err(_)) => Err(Trouble::config(format!(
+                "key {} in Secret {:?} is no text",
+                selector.key, selector.name
+            ))),
             None => missing(
                 selector.optional,
                 format!("couldn't find key {} in Secret {:?}", selector.key, selector.name),
@@ -198,7 +213,9 @@ fn referred(
 
 /// The container that a `resourceFieldRef` names, or the one that it stands in.
 pub(crate) fn container_named<'a>(pod: &'a Pod, own: &'a Container, name: Option<&str>) -> &'a Container {
-    let Some(name) = name.filter(|n| !n.is_empty()) else { return own };
+    let Some(name) = name.filter(|n| !n.is_empty()) else {
+        return own;
+    };
     let spec = pod.spec.as_ref();
     let init = spec.and_then(|s| s.init_containers.as_ref());
     spec.iter()
@@ -248,15 +265,23 @@ mod tests {
     #[test]
     fn variables_of_a_container() {
         let check = |env: Value, env_from: Value, expected: Result<&[(&str, &str)], &str>| {
-            let container: Container = serde_json::from_value(json!({"name": "c", "env": env, "envFrom": env_from})).unwrap();
-            let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": {"containers": []}})).unwrap();
+            let container: Container =
+                serde_json::from_value(json!({"name": "c", "env": env, "envFrom": env_from})).unwrap();
+            let pod: Pod =
+                serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": {"containers": []}})).unwrap();
             let standard = [("HOME", "/".to_owned()), ("HOSTNAME", "h".to_owned())];
             let found = variables(&pod, &container, &around(), &sources(), standard);
-            let found = found.map(|all| all.into_list().split_off(3)).map_err(|trouble| match trouble {
-                Trouble::Waits { message, .. } | Trouble::Refused { message, .. } => message,
-            });
+            let found = found
+                .map(|all| all.into_list().split_off(3))
+                .map_err(|trouble| match trouble {
+                    Trouble::Waits { message, .. } | Trouble::Refused { message, .. } => message,
+                });
             let expected = expected
-                .map(|list| list.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<Vec<_>>())
+                .map(|list| {
+                    list.iter()
+                        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                        .collect::<Vec<_>>()
+                })
                 .map_err(str::to_owned);
             assert_eq!(found, expected, "{env} {env_from}");
         };
@@ -268,36 +293,80 @@ mod tests {
             none.clone(),
             Ok(&[("A", "1"), ("B", "1$(C)"), ("C", "")]),
         );
-        check(json!([{"name": "A", "value": "1"}, {"name": "A", "value": "$(A)2"}]), none.clone(), Ok(&[("A", "12")]));
-        check(from(json!({"fieldRef": {"fieldPath": "metadata.name"}})), none.clone(), Ok(&[("X", "p")]));
+        check(
+            json!([{"name": "A", "value": "1"}, {"name": "A", "value": "$(A)2"}]),
+            none.clone(),
+            Ok(&[("A", "12")]),
+        );
+        check(
+            from(json!({"fieldRef": {"fieldPath": "metadata.name"}})),
+            none.clone(),
+            Ok(&[("X", "p")]),
+        );
         check(
             from(json!({"fieldRef": {"fieldPath": "metadata.no"}})),
             none.clone(),
             Err("container c: there is no field \"metadata.no\""),
         );
-        check(from(json!({"resourceFieldRef": {"resource": "limits.cpu"}})), none.clone(), Ok(&[("X", "4")]));
-        check(from(json!({"configMapKeyRef": {"name": "m", "key": "k"}})), none.clone(), Ok(&[("X", "v")]));
+        check(
+            from(json!({"resourceFieldRef": {"resource": "limits.cpu"}})),
+            none.clone(),
+            Ok(&[("X", "4")]),
+        );
+        check(
+            from(json!({"configMapKeyRef": {"name": "m", "key": "k"}})),
+            none.clone(),
+            Ok(&[("X", "v")]),
+        );
         check(
             from(json!({"configMapKeyRef": {"name": "m", "key": "no"}})),
             none.clone(),
             Err("couldn't find key no in ConfigMap \"m\""),
         );
-        check(from(json!({"configMapKeyRef": {"name": "m", "key": "no", "optional": true}})), none.clone(), Ok(&[]));
-        check(from(json!({"configMapKeyRef": {"name": "no", "key": "k"}})), none.clone(), Err("configmap \"no\" not found"));
-        check(from(json!({"secretKeyRef": {"name": "s", "key": "pass"}})), none.clone(), Ok(&[("X", "secret")]));
+        check(
+            from(json!({"configMapKeyRef": {"name": "m", "key": "no", "optional": true}})),
+            none.clone(),
+            Ok(&[]),
+        );
+        check(
+            from(json!({"configMapKeyRef": {"name": "no", "key": "k"}})),
+            none.clone(),
+            Err("configmap \"no\" not found"),
+        );
+        check(
+            from(json!({"secretKeyRef": {"name": "s", "key": "pass"}})),
+            none.clone(),
+            Ok(&[("X", "secret")]),
+        );
         check(
             from(json!({"secretKeyRef": {"name": "s", "key": "bin"}})),
             none.clone(),
             Err("key bin in Secret \"s\" is no text"),
         );
-        check(from(json!({"secretKeyRef": {"name": "no", "key": "k", "optional": true}})), none.clone(), Ok(&[]));
+        check(
+            from(json!({"secretKeyRef": {"name": "no", "key": "k", "optional": true}})),
+            none.clone(),
+            Ok(&[]),
+        );
         check(
             json!([{"name": "P_k", "value": "own"}]),
             json!([{"prefix": "P_", "configMapRef": {"name": "m"}}]),
             Ok(&[("P_k", "own"), ("P_other", "o")]),
         );
-        check(none.clone(), json!([{"secretRef": {"name": "s"}}]), Ok(&[("pass", "secret")]));
-        check(none.clone(), json!([{"secretRef": {"name": "no"}}]), Err("secret \"no\" not found"));
-        check(none, json!([{"configMapRef": {"name": "no", "optional": true}}]), Ok(&[]));
+        check(
+            none.clone(),
+            json!([{"secretRef": {"name": "s"}}]),
+            Ok(&[("pass", "secret")]),
+        );
+        check(
+            none.clone(),
+            json!([{"secretRef": {"name": "no"}}]),
+            Err("secret \"no\" not found"),
+        );
+        check(
+            none,
+            json!([{"configMapRef": {"name": "no", "optional": true}}]),
+            Ok(&[]),
+        );
     }
 }

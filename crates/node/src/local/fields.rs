@@ -157,8 +157,7 @@ pub(crate) mod tests {
     #[test]
     fn resources_of_a_container() {
         let check = |resources: Value, resource_name: &str, divisor: Option<&str>, expected: Option<&str>| {
-            let container: Container =
-                serde_json::from_value(json!({"name": "c", "resources": resources})).unwrap();
+            let container: Container = serde_json::from_value(json!({"name": "c", "resources": resources})).unwrap();
             let selector: ResourceFieldSelector =
                 serde_json::from_value(json!({"resource": resource_name, "divisor": divisor})).unwrap();
             let found = resource(&container, &around(), &selector).ok();

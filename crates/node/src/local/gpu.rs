@@ -44,17 +44,19 @@ impl Gpus {
         };
         let count = nvml.device_count().unwrap_or(0);
         let devices = (0..count)
-            .filter_map(|index| match nvml.device_by_index(index).and_then(|d| {
-                Ok(Gpu {
-                    uuid: d.uuid()?,
-                    product: d.name()?,
-                    memory: d.memory_info().map(|m| m.total).unwrap_or(0),
-                })
-            }) {
-                Ok(gpu) => Some(gpu),
-                Err(error) => {
-                    tracing::warn!(index, %error, "a GPU does not answer and is left out");
-                    None
+            .filter_map(|index| {
+                match nvml.device_by_index(index).and_then(|d| {
+                    Ok(Gpu {
+                        uuid: d.uuid()?,
+                        product: d.name()?,
+                        memory: d.memory_info().map_or(0, |m| m.total),
+                    })
+                }) {
+                    Ok(gpu) => Some(gpu),
+                    Err(error) => {
+                        tracing::warn!(index, %error, "a GPU does not answer and is left out");
+                        None
+                    }
                 }
             })
             .collect();
@@ -91,7 +93,13 @@ impl Gpus {
 fn label_value(text: &str) -> String {
     let word: String = text
         .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' })
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || "-_.".contains(c) {
+                c
+            } else {
+                '-'
+            }
+        })
         .take(63)
         .collect();
     word.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
@@ -128,10 +136,19 @@ pub(crate) fn allot(pod: &Pod, all: &[String], taken: &BTreeSet<String>) -> Opti
         .chain(init.iter().filter(|c| is_sidecar(c)))
         .map(|c| c.name.as_str())
         .collect();
-    let passing: Vec<&str> = init.iter().filter(|c| !is_sidecar(c)).map(|c| c.name.as_str()).collect();
+    let passing: Vec<&str> = init
+        .iter()
+        .filter(|c| !is_sidecar(c))
+        .map(|c| c.name.as_str())
+        .collect();
     let together: usize = lasting.iter().map(|name| count(name)).sum();
     let most = passing.iter().map(|name| count(name)).max().unwrap_or(0).max(together);
-    let own: Vec<String> = all.iter().filter(|gpu| !taken.contains(*gpu)).take(most).cloned().collect();
+    let own: Vec<String> = all
+        .iter()
+        .filter(|gpu| !taken.contains(*gpu))
+        .take(most)
+        .cloned()
+        .collect();
     if own.len() < most {
         return None;
     }
@@ -152,9 +169,7 @@ mod tests {
     use serde_json::json;
 
     fn pod(init: &[(&str, u64, bool)], main: &[(&str, u64)]) -> Pod {
-        let container = |name: &str, gpus: u64, sidecar: bool| {
-            json!({"name": name, "restartPolicy": sidecar.then_some("Always"), "resources": {"limits": {RESOURCE: gpus.to_string()}}})
-        };
+        let container = |name: &str, gpus: u64, sidecar: bool| json!({"name": name, "restartPolicy": sidecar.then_some("Always"), "resources": {"limits": {RESOURCE: gpus.to_string()}}});
         let init: Vec<_> = init.iter().map(|(n, g, s)| container(n, *g, *s)).collect();
         let main: Vec<_> = main.iter().map(|(n, g)| container(n, *g, false)).collect();
         serde_json::from_value(json!({"spec": {"initContainers": init, "containers": main}})).unwrap()
@@ -176,9 +191,21 @@ mod tests {
         check(pod(&[], &[("m", 2)]), &[], Some(&[("m", &["a", "b"])]));
         check(pod(&[], &[("m", 2)]), &["a", "c"], Some(&[("m", &["b", "d"])]));
         check(pod(&[], &[("m", 2)]), &["a", "b", "c"], None);
-        check(pod(&[], &[("m", 1), ("n", 2)]), &["a"], Some(&[("m", &["b"]), ("n", &["c", "d"])]));
-        check(pod(&[("i", 2, false)], &[("m", 1)]), &[], Some(&[("i", &["a", "b"]), ("m", &["a"])]));
-        check(pod(&[("s", 1, true)], &[("m", 1)]), &[], Some(&[("m", &["a"]), ("s", &["b"])]));
+        check(
+            pod(&[], &[("m", 1), ("n", 2)]),
+            &["a"],
+            Some(&[("m", &["b"]), ("n", &["c", "d"])]),
+        );
+        check(
+            pod(&[("i", 2, false)], &[("m", 1)]),
+            &[],
+            Some(&[("i", &["a", "b"]), ("m", &["a"])]),
+        );
+        check(
+            pod(&[("s", 1, true)], &[("m", 1)]),
+            &[],
+            Some(&[("m", &["a"]), ("s", &["b"])]),
+        );
         check(pod(&[], &[("m", 5)]), &[], None);
     }
 

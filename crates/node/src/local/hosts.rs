@@ -111,7 +111,11 @@ mod tests {
         check(&[pod("a", Some("j"), 1, "x", false)], &[], &[("127.64.0.1", "a.j")]);
         let two = [pod("a", Some("j"), 1, "x", true), pod("b", Some("j"), 2, "x", false)];
         let names = [("127.64.0.1", "a.j"), ("127.64.0.2", "b.j")];
-        check(&two, &[service("s", Some("x"), false)], &[names[0], names[1], ("127.64.0.1", "s")]);
+        check(
+            &two,
+            &[service("s", Some("x"), false)],
+            &[names[0], names[1], ("127.64.0.1", "s")],
+        );
         check(
             &two,
             &[service("s", Some("x"), true)],
@@ -130,7 +134,12 @@ mod tests {
         use std::os::unix::fs::MetadataExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hosts");
-        let own = whole("h", Ipv4Addr::new(127, 64, 0, 1), &[("1.2.3.4".to_owned(), vec!["x".to_owned()])], "");
+        let own = whole(
+            "h",
+            Ipv4Addr::new(127, 64, 0, 1),
+            &[("1.2.3.4".to_owned(), vec!["x".to_owned()])],
+            "",
+        );
         assert!(own.ends_with("127.64.0.1\th\n1.2.3.4\tx\n"), "{own}");
         write(&path, &own).unwrap();
         let inode = std::fs::metadata(&path).unwrap().ino();

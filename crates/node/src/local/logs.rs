@@ -89,12 +89,17 @@ pub fn read(
             let _ = pieces.send(Err(error)).await;
         }
     });
-    Ok(futures::stream::unfold(out, |mut out| async move { Some((out.recv().await?, out)) }))
+    Ok(futures::stream::unfold(out, |mut out| async move {
+        Some((out.recv().await?, out))
+    }))
 }
 
 /// Runs whose logs are there.
 fn runs(folder: &PodFolder, container: &str) -> Vec<u32> {
-    let entries = std::fs::read_dir(folder.logs(container)).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(folder.logs(container))
+        .into_iter()
+        .flatten()
+        .flatten();
     let mut runs: Vec<u32> = entries
         .filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".log")?.parse().ok())
         .collect();
@@ -109,7 +114,11 @@ fn which_run(folder: &PodFolder, container: &str, previous: bool) -> Result<u32,
     let waits_again = own.is_some_and(|own| matches!(own.now, Now::Waiting { .. }) && own.last.is_some());
     if previous {
         // One that waits to be started again has its last run behind it.
-        let found = if waits_again { runs.last() } else { runs.iter().rev().nth(1) };
+        let found = if waits_again {
+            runs.last()
+        } else {
+            runs.iter().rev().nth(1)
+        };
         return found.copied().ok_or_else(|| LogError::NoPrevious {
             container: container.to_owned(),
         });

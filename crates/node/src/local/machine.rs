@@ -48,7 +48,11 @@ impl Machine {
     pub fn look(data: &Path) -> Self {
         let memory = fs::read_to_string("/proc/meminfo").ok();
         Self {
-            name: node_name(&nix::unistd::gethostname().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()),
+            name: node_name(
+                &nix::unistd::gethostname()
+                    .map(|n| n.to_string_lossy().into_owned())
+                    .unwrap_or_default(),
+            ),
             cpu_millis: cores().saturating_mul(1_000),
             memory_bytes: memory.and_then(|text| meminfo(&text, "MemTotal")).unwrap_or(0),
             disk_bytes: disk(data).map_or(0, |disk| disk.total),
@@ -70,12 +74,18 @@ fn node_name(host: &str) -> String {
         .take(253)
         .collect();
     let name = name.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-    if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
+    if name.is_empty() {
+        "localhost".to_owned()
+    } else {
+        name.to_owned()
+    }
 }
 
 /// A line of `/proc/meminfo`, in bytes.
 fn meminfo(text: &str, key: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kilobytes.checked_mul(1_024)
 }

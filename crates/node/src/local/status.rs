@@ -154,13 +154,22 @@ impl Picture<'_> {
             (true, _) => None,
             (false, _) => Some("ContainersNotInitialized"),
         };
-        let not_ready_why = if containers_ready { "ReadinessGatesNotReady" } else { why };
+        let not_ready_why = if containers_ready {
+            "ReadinessGatesNotReady"
+        } else {
+            why
+        };
         let ready = containers_ready && gates_open;
         json!([
             self.condition("PodReadyToStartContainers", begun, None, now),
             self.condition("Initialized", initialized, initialized_why, now),
             self.condition("Ready", ready, (!ready).then_some(not_ready_why), now),
-            self.condition("ContainersReady", containers_ready, (!containers_ready).then_some(why), now),
+            self.condition(
+                "ContainersReady",
+                containers_ready,
+                (!containers_ready).then_some(why),
+                now
+            ),
             self.condition("PodScheduled", true, None, now),
         ])
     }
@@ -293,7 +302,10 @@ fn quality(pod: &Pod) -> &'static str {
     let mut any = false;
     let mut guaranteed = true;
     for container in init.iter().chain(main) {
-        let of = |map: Option<&std::collections::BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>>, key: &str| {
+        let of = |map: Option<
+            &std::collections::BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>,
+        >,
+                  key: &str| {
             map.and_then(|m| m.get(key))
                 .and_then(|q| basalt_api::quantity::Quantity::parse(&q.0).ok())
                 .filter(|q| !q.is_zero())

@@ -48,11 +48,13 @@ impl References {
         let (init, main) = super::status::containers_of(pod);
         for container in init.iter().chain(main) {
             for from in container.env_from.iter().flatten() {
-                all.config_maps.extend(from.config_map_ref.as_ref().map(|r| r.name.clone()));
+                all.config_maps
+                    .extend(from.config_map_ref.as_ref().map(|r| r.name.clone()));
                 all.secrets.extend(from.secret_ref.as_ref().map(|r| r.name.clone()));
             }
             for from in container.env.iter().flatten().filter_map(|v| v.value_from.as_ref()) {
-                all.config_maps.extend(from.config_map_key_ref.as_ref().map(|r| r.name.clone()));
+                all.config_maps
+                    .extend(from.config_map_key_ref.as_ref().map(|r| r.name.clone()));
                 all.secrets.extend(from.secret_key_ref.as_ref().map(|r| r.name.clone()));
             }
         }
@@ -60,13 +62,16 @@ impl References {
     }
 
     fn add_volume(&mut self, volume: &Volume) {
-        self.config_maps.extend(volume.config_map.as_ref().map(|v| v.name.clone()));
-        self.secrets.extend(volume.secret.as_ref().and_then(|v| v.secret_name.clone()));
+        self.config_maps
+            .extend(volume.config_map.as_ref().map(|v| v.name.clone()));
+        self.secrets
+            .extend(volume.secret.as_ref().and_then(|v| v.secret_name.clone()));
         self.claims
             .extend(volume.persistent_volume_claim.as_ref().map(|v| v.claim_name.clone()));
         let projected = volume.projected.as_ref().and_then(|p| p.sources.as_ref());
         for source in projected.into_iter().flatten() {
-            self.config_maps.extend(source.config_map.as_ref().map(|v| v.name.clone()));
+            self.config_maps
+                .extend(source.config_map.as_ref().map(|v| v.name.clone()));
             self.secrets.extend(source.secret.as_ref().map(|v| v.name.clone()));
         }
     }
@@ -101,7 +106,10 @@ pub(crate) fn lay_all(
     let mut laid = BTreeMap::new();
     for volume in volumes.into_iter().flatten() {
         if plain_name(&volume.name).is_none() {
-            return Err(Trouble::refused("InvalidVolume", format!("{:?} is no name of a volume", volume.name)));
+            return Err(Trouble::refused(
+                "InvalidVolume",
+                format!("{:?} is no name of a volume", volume.name),
+            ));
         }
         let one = lay(pod, volume, folder, around, sources, rules, users)?;
         laid.insert(volume.name.clone(), one);
@@ -163,7 +171,10 @@ fn claim_folder(pod: &Pod, claim: &str, sources: &Sources, rules: &Rules, users:
     }
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     let (Some(namespace), Some(name)) = (plain_name(namespace), plain_name(claim)) else {
-        return Err(Trouble::refused("InvalidVolume", format!("{claim:?} is no name of a claim")));
+        return Err(Trouble::refused(
+            "InvalidVolume",
+            format!("{claim:?} is no name of a claim"),
+        ));
     };
     let parent = rules.claims.join(namespace);
     let path = parent.join(name);
@@ -184,7 +195,8 @@ fn plain_name(name: &str) -> Option<&str> {
 
 /// A path below another: relative, and it never goes up.
 pub(crate) fn is_below(path: &Path) -> bool {
-    path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+    path.components()
+        .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
 /// A path of the machine, if it is allowed and what it is said to be.
@@ -202,10 +214,16 @@ fn host_path(name: &str, source: &HostPathVolumeSource, allowed: &[PathBuf]) -> 
     };
     let absent = |what: &str| Trouble::mount(format!("volume {name:?}: hostPath {} {what}", source.path));
     if !path.is_absolute() || path.components().any(|part| part == Component::ParentDir) {
-        return Err(refuse(format!("hostPath {:?} is not an absolute path without ..", source.path)));
+        return Err(refuse(format!(
+            "hostPath {:?} is not an absolute path without ..",
+            source.path
+        )));
     }
     // What may be made is made only where it is allowed, so the deepest folder that exists decides first.
-    let existing = path.ancestors().find(|p| p.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
+    let existing = path
+        .ancestors()
+        .find(|p| p.symlink_metadata().is_ok())
+        .unwrap_or(Path::new("/"));
     let real = existing.canonicalize().map_err(|error| absent(&error.to_string()))?;
     let within = |real: &Path| {
         allowed
@@ -228,7 +246,9 @@ fn host_path(name: &str, source: &HostPathVolumeSource, allowed: &[PathBuf]) -> 
     if !within(&real) {
         return Err(forbidden());
     }
-    let found = fs::metadata(&real).map_err(|error| absent(&error.to_string()))?.file_type();
+    let found = fs::metadata(&real)
+        .map_err(|error| absent(&error.to_string()))?
+        .file_type();
     let fits = match kind {
         "" => true,
         "Directory" | "DirectoryOrCreate" => found.is_dir(),

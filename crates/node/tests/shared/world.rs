@@ -56,7 +56,11 @@ pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T 
 }
 
 /// Boxed, for a watch is a large future.
-pub(crate) fn until<K>(api: Api<K>, name: &str, condition: impl Condition<K>) -> Pin<Box<impl Future<Output = Option<K>>>>
+pub(crate) fn until<K>(
+    api: Api<K>,
+    name: &str,
+    condition: impl Condition<K>,
+) -> Pin<Box<impl Future<Output = Option<K>>>>
 where
     K: Clone + std::fmt::Debug + Send + serde::de::DeserializeOwned + kube::Resource + 'static,
 {

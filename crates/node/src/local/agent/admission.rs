@@ -49,9 +49,16 @@ impl Agent {
             .filter_map(|other| other.object.as_deref())
             .collect();
         if others.len() >= self.shared.options.pods_max as usize {
-            return Err(Trouble::refused("OutOfpods", format!("the node runs {} pods already", others.len())));
+            return Err(Trouble::refused(
+                "OutOfpods",
+                format!("the node runs {} pods already", others.len()),
+            ));
         }
-        for (resource, reason) in [("cpu", "OutOfcpu"), ("memory", "OutOfmemory"), (gpu::RESOURCE, "OutOfnvidia.com/gpu")] {
+        for (resource, reason) in [
+            ("cpu", "OutOfcpu"),
+            ("memory", "OutOfmemory"),
+            (gpu::RESOURCE, "OutOfnvidia.com/gpu"),
+        ] {
             let wanted = request(pod, resource);
             let used = others
                 .iter()
@@ -59,8 +66,9 @@ impl Agent {
                 .fold(Quantity::ZERO, Quantity::saturating_add);
             let all = self.shared.allocatable(resource);
             if !wanted.is_zero() && wanted.saturating_add(used) > all {
-                let message =
-                    format!("Node didn't have enough resource: {resource}, requested: {wanted}, used: {used}, capacity: {all}");
+                let message = format!(
+                    "Node didn't have enough resource: {resource}, requested: {wanted}, used: {used}, capacity: {all}"
+                );
                 return Err(Trouble::refused(reason, message));
             }
         }
@@ -69,11 +77,25 @@ impl Agent {
 
     /// GPUs for a pod, of those that nobody holds.
     pub(super) fn allot_gpus(&self, pod: &Pod) -> Result<std::collections::BTreeMap<String, Vec<String>>, Trouble> {
-        let all: Vec<String> = self.shared.registration.machine.gpus.devices.iter().map(|gpu| gpu.uuid.clone()).collect();
-        let taken: BTreeSet<String> = self.pods.values().flat_map(|other| other.gpus.iter().cloned()).collect();
+        let all: Vec<String> = self
+            .shared
+            .registration
+            .machine
+            .gpus
+            .devices
+            .iter()
+            .map(|gpu| gpu.uuid.clone())
+            .collect();
+        let taken: BTreeSet<String> = self
+            .pods
+            .values()
+            .flat_map(|other| other.gpus.iter().cloned())
+            .collect();
         gpu::allot(pod, &all, &taken).ok_or_else(|| {
             let ending = self.pods.values().any(|other| {
-                !other.gpus.is_empty() && (other.deleted() || other.object.is_none()) && matches!(other.stage, Stage::Running(_))
+                !other.gpus.is_empty()
+                    && (other.deleted() || other.object.is_none())
+                    && matches!(other.stage, Stage::Running(_))
             });
             let message = format!(
                 "{} of {} GPUs are held{}",
@@ -93,4 +115,3 @@ impl Agent {
         })
     }
 }
-

@@ -41,7 +41,9 @@ impl Agent {
         let pods = self.shared.places.pods();
         let Ok(entries) = fs::read_dir(&pods) else { return };
         for entry in entries.flatten() {
-            let Ok(uid) = entry.file_name().into_string() else { continue };
+            let Ok(uid) = entry.file_name().into_string() else {
+                continue;
+            };
             let folder = PodFolder::of(&pods, &uid);
             if let Some(plan) = read_plan(&folder).filter(|plan| plan.uid == uid) {
                 self.adopt(&folder, plan);
@@ -158,7 +160,11 @@ impl Agent {
 
 /// GPUs that a plan gave away.
 fn gpus_of(plan: &PodPlan) -> BTreeSet<String> {
-    let variables = plan.init.iter().chain(&plan.containers).flat_map(|container| &container.env);
+    let variables = plan
+        .init
+        .iter()
+        .chain(&plan.containers)
+        .flat_map(|container| &container.env);
     variables
         .filter(|(name, _)| name == "CUDA_VISIBLE_DEVICES")
         .flat_map(|(_, value)| value.split(','))
@@ -183,9 +189,13 @@ fn what_is_left(shared: &Shared, uid: &str) -> Left {
     if state.shim.alive() || is_held(&folder) {
         return Left::Shim;
     }
+    if let Err(error) = super::super::shim::sweep(&folder) {
+        warn!(%error, uid, "what a killed shim left could not be ended");
+    }
     let lost = lost(state);
     let restart = read_plan(&folder).map_or(Restart::Never, |plan| plan.restart);
-    let done = |container: &super::super::state::ContainerState| matches!(&container.now, Now::Ended(e) if e.exit_code == 0);
+    let done =
+        |container: &super::super::state::ContainerState| matches!(&container.now, Now::Ended(e) if e.exit_code == 0);
     let again = match restart {
         Restart::Always => true,
         // A container that has done its work is not run once more.
@@ -205,12 +215,18 @@ fn what_is_left(shared: &Shared, uid: &str) -> Left {
     if let Err(error) = kept {
         warn!(%error, uid, "the state of a killed shim could not be kept");
     }
-    if again { Left::Again(Box::new(lost)) } else { Left::End(Box::new(lost)) }
+    if again {
+        Left::Again(Box::new(lost))
+    } else {
+        Left::End(Box::new(lost))
+    }
 }
 
 /// Whether a shim has the folder: it holds the lock on its plan.
 fn is_held(folder: &PodFolder) -> bool {
-    let Ok(plan) = fs::File::open(folder.plan()) else { return false };
+    let Ok(plan) = fs::File::open(folder.plan()) else {
+        return false;
+    };
     rustix::fs::flock(&plan, FlockOperation::NonBlockingLockShared).is_err()
 }
 
@@ -247,7 +263,9 @@ impl LocalPod {
     /// Counts the runs under earlier shims in.
     pub(super) fn with_earlier(&self, mut state: PodState) -> PodState {
         for (name, before) in self.earlier.iter().flat_map(|earlier| &earlier.containers) {
-            let Some(container) = state.containers.get_mut(name) else { continue };
+            let Some(container) = state.containers.get_mut(name) else {
+                continue;
+            };
             if let Now::Ended(ended) = &before.now {
                 container.restarts = container.restarts.saturating_add(before.restarts).saturating_add(1);
                 if container.last.is_none() {
@@ -262,5 +280,9 @@ impl LocalPod {
 /// How containers get a view of their own here: really tried, in a process of its own.
 pub(super) fn view(program: &Path) -> View {
     let _ = program;
-    if rustix::process::geteuid().is_root() { View::Namespaces } else { View::UserNamespaces }
+    if rustix::process::geteuid().is_root() {
+        View::Namespaces
+    } else {
+        View::UserNamespaces
+    }
 }

@@ -66,7 +66,9 @@ async fn converse(stream: UnixStream, number: u64, messages: UnboundedSender<Mes
             });
             tokio::spawn(async move {
                 while let Some(order) = to_send.recv().await {
-                    let Ok(mut line) = serde_json::to_vec(&order) else { continue };
+                    let Ok(mut line) = serde_json::to_vec(&order) else {
+                        continue;
+                    };
                     line.push(b'\n');
                     if write.write_all(&line).await.is_err() {
                         break;

@@ -7,13 +7,10 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
-use tokio::sync::mpsc::UnboundedSender;
 use tracing::{debug, warn};
 
 use super::super::folder::PodFolder;
-use super::super::state::PodState;
 use super::super::status::containers_of;
-use super::super::talk::{FromShim, ToShim};
 use super::super::trouble::Trouble;
 use super::super::volumes::References;
 use super::pods::{LocalPod, Stage};
@@ -43,7 +40,8 @@ impl Agent {
         pod.listed = round;
         let before = pod.object.replace(Arc::new(object));
         if let (Some(before), Some(now)) = (before.as_deref(), pod.object.as_deref()) {
-            pod.deletion_seen |= before.metadata.deletion_timestamp.is_none() && now.metadata.deletion_timestamp.is_some();
+            pod.deletion_seen |=
+                before.metadata.deletion_timestamp.is_none() && now.metadata.deletion_timestamp.is_some();
             let fields = |pod: &Pod| (pod.metadata.labels.clone(), pod.metadata.annotations.clone());
             if fields(before) != fields(now) {
                 self.renamed.insert(pod.namespace.clone());
@@ -81,7 +79,11 @@ impl Agent {
         let round = self.round;
         let uids: Vec<String> = self.pods.keys().cloned().collect();
         for uid in uids {
-            if self.pods.get(&uid).is_some_and(|pod| pod.object.is_none() || pod.listed != round) {
+            if self
+                .pods
+                .get(&uid)
+                .is_some_and(|pod| pod.object.is_none() || pod.listed != round)
+            {
                 self.pod_gone(&uid);
             }
         }
@@ -133,10 +135,9 @@ impl Agent {
         let Some(pod) = self.pods.get(uid) else { return };
         let deleted = pod.deleted();
         match pod.stage {
-            Stage::New if deleted => self.delete(uid),
+            Stage::New | Stage::Waiting { .. } if deleted => self.delete(uid),
             Stage::New => self.prepare(uid),
             Stage::Preparing | Stage::Removing => {}
-            Stage::Waiting { .. } if deleted => self.delete(uid),
             Stage::Running(_) => {
                 if deleted {
                     self.say_stop(uid);
@@ -154,7 +155,9 @@ impl Agent {
 
     /// Fills the folder and starts the shim, in a task.
     fn prepare(&mut self, uid: &str) {
-        let Some(object) = self.pods.get(uid).and_then(|pod| pod.object.clone()) else { return };
+        let Some(object) = self.pods.get(uid).and_then(|pod| pod.object.clone()) else {
+            return;
+        };
         let allowed = self
             .room_for(uid, &object)
             .and_then(|()| users::extras(&object))
@@ -173,7 +176,7 @@ impl Agent {
         let (taken, namespace) = (pod.taken, pod.namespace.clone());
         self.tell_beginnings(uid, &object, &ignored);
         let names = self.shared_names(&namespace);
-        let hosts = self.pods.get(uid).and_then(|pod| self.names_for(pod, &names)).unwrap_or_default();
+        let hosts = self.pods.get(uid).and_then(|pod| pod.names(&names)).unwrap_or_default();
         if let Some(pod) = self.pods.get_mut(uid) {
             pod.hosts.clone_from(&hosts);
         }
@@ -243,7 +246,11 @@ impl Agent {
         let Some(pod) = self.pods.get_mut(uid) else { return };
         pod.gpus.clear();
         let (stage, note) = match trouble {
-            Trouble::Waits { waiting, event, message } => {
+            Trouble::Waits {
+                waiting,
+                event,
+                message,
+            } => {
                 let note = Note::warning(event, message.clone());
                 let stage = Stage::Waiting {
                     reason: waiting,
@@ -286,7 +293,12 @@ impl Agent {
                 Kind::Claim => all.claims.contains(name),
             }
         };
-        let uids: Vec<String> = self.pods.values().filter(|pod| refers(pod)).map(|pod| pod.uid.clone()).collect();
+        let uids: Vec<String> = self
+            .pods
+            .values()
+            .filter(|pod| refers(pod))
+            .map(|pod| pod.uid.clone())
+            .collect();
         for uid in uids {
             self.wake(&uid);
             self.refresh(&uid);
@@ -294,7 +306,7 @@ impl Agent {
     }
 
     /// Tries again what could not be started.
-    fn wake(&mut self, uid: &str) {
+    pub(super) fn wake(&mut self, uid: &str) {
         if let Some(pod) = self.pods.get_mut(uid)
             && matches!(pod.stage, Stage::Waiting { .. })
             && !pod.sent
@@ -308,9 +320,11 @@ impl Agent {
     }
 
     /// Brings the volumes of a running pod up to date.
-    fn refresh(&mut self, uid: &str) {
+    pub(super) fn refresh(&mut self, uid: &str) {
         let Some(pod) = self.pods.get_mut(uid) else { return };
-        let (Some(object), Some(address)) = (pod.object.clone(), pod.address) else { return };
+        let (Some(object), Some(address)) = (pod.object.clone(), pod.address) else {
+            return;
+        };
         let volumes = object.spec.as_ref().and_then(|s| s.volumes.as_ref());
         let any = volumes.into_iter().flatten().any(super::super::volumes::has_contents);
         if !any || !matches!(pod.stage, Stage::Running(_) | Stage::Preparing) {
@@ -341,100 +355,14 @@ impl Agent {
         }
     }
 
-    pub(super) fn shim_called(&mut self, uid: &str, number: u64, orders: UnboundedSender<ToShim>) {
-        let Some(pod) = self.pods.get_mut(uid) else {
-            // Nobody knows it, and its folder is not there: it has nothing to run.
-            let _ = orders.send(ToShim::Stop { grace_seconds: 0 });
-            return;
-        };
-        pod.orders = Some((number, orders));
-        pod.stopped = None;
-    }
-
-    pub(super) fn shim_said(&mut self, uid: &str, what: FromShim) {
-        match what {
-            FromShim::State(state) => self.state_said(uid, *state),
-            FromShim::Told {
-                warning,
-                reason,
-                message,
-            } => {
-                if let Some(pod) = self.pods.get(uid) {
-                    let note = Note {
-                        warning,
-                        reason,
-                        message,
-                    };
-                    self.note(pod, note);
-                }
-            }
-        }
-    }
-
-    pub(super) fn state_said(&mut self, uid: &str, state: PodState) {
-        let Some(pod) = self.pods.get_mut(uid) else { return };
-        if !matches!(pod.stage, Stage::Preparing | Stage::Running(_)) {
-            return;
-        }
-        let state = Box::new(pod.with_earlier(state));
-        let ready_before = pod.neighbour().map(|n| n.ready);
-        if state.over.is_some() {
-            pod.gpus.clear();
-            pod.stage = Stage::Ended(state);
-        } else {
-            pod.stage = Stage::Running(Some(state));
-        }
-        if pod.neighbour().map(|n| n.ready) != ready_before || pod.refresh_again {
-            self.renamed.insert(pod.namespace.clone());
-        }
-        let ended = matches!(pod.stage, Stage::Ended(_));
-        if pod.refresh_again {
-            self.refresh(uid);
-        }
-        self.look(uid);
-        if ended {
-            self.wake_waiting_for_gpus();
-        }
-    }
-
-    /// Pods that wait for GPUs of pods that were ending.
-    fn wake_waiting_for_gpus(&mut self) {
-        let waiting = |pod: &&LocalPod| {
-            matches!(pod.stage, Stage::Waiting { .. })
-                && pod.object.as_deref().is_some_and(|object| !super::super::gpu::wanted(object).is_empty())
-        };
-        let uids: Vec<String> = self.pods.values().filter(waiting).map(|pod| pod.uid.clone()).collect();
-        for uid in uids {
-            self.wake(&uid);
-        }
-    }
-
-    pub(super) fn shim_hung_up(&mut self, uid: &str, number: u64) {
-        let Some(pod) = self.pods.get_mut(uid) else { return };
-        if pod.orders.as_ref().is_some_and(|(of, _)| *of == number) {
-            pod.orders = None;
-            self.check_shim(uid);
-        }
-    }
-
-    /// Tells the shim to end its pod, unless it knows.
-    fn say_stop(&mut self, uid: &str) {
-        let Some(pod) = self.pods.get_mut(uid) else { return };
-        let Some(grace_seconds) = pod.grace(Timestamp::now()) else { return };
-        if pod.stopped.is_some_and(|before| before <= grace_seconds) {
-            return;
-        }
-        if let Some((_, orders)) = &pod.orders
-            && orders.send(ToShim::Stop { grace_seconds }).is_ok()
-        {
-            pod.stopped = Some(grace_seconds);
-        }
-    }
-
     /// Writes the status if the server does not know it yet; whether it did.
     fn show(&mut self, uid: &str) -> bool {
-        let Some(pod) = self.pods.get_mut(uid) else { return false };
-        let Some(status) = pod.unshown(Timestamp::now()) else { return false };
+        let Some(pod) = self.pods.get_mut(uid) else {
+            return false;
+        };
+        let Some(status) = pod.unshown(Timestamp::now()) else {
+            return false;
+        };
         pod.sent = true;
         pod.shown.clone_from(&status);
         // The uid makes the server refuse the patch for another pod of the same name.
@@ -443,7 +371,9 @@ impl Agent {
         let (client, messages) = (self.shared.client.clone(), self.messages.clone());
         tokio::spawn(async move {
             let pods: Api<Pod> = Api::namespaced(client, &namespace);
-            let result = pods.patch_status(&name, &PatchParams::default(), &Patch::Strategic(patch)).await;
+            let result = pods
+                .patch_status(&name, &PatchParams::default(), &Patch::Strategic(patch))
+                .await;
             let answer = answer_of(result.map(drop), Answer::Shown);
             let _ = messages.send(Message::Answered { uid, answer });
         });
@@ -452,7 +382,9 @@ impl Agent {
 
     /// Deletes the object for good.
     fn delete(&mut self, uid: &str) {
-        let Some(pod) = self.pods.get_mut(uid).filter(|pod| !pod.removed) else { return };
+        let Some(pod) = self.pods.get_mut(uid).filter(|pod| !pod.removed) else {
+            return;
+        };
         pod.sent = true;
         let (namespace, name, uid) = (pod.namespace.clone(), pod.name.clone(), pod.uid.clone());
         let (client, messages) = (self.shared.client.clone(), self.messages.clone());

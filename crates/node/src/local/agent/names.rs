@@ -25,6 +25,15 @@ fn aliases(pod: &Pod) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
+impl LocalPod {
+    /// Its hosts file.
+    pub(super) fn names(&self, shared: &str) -> Option<String> {
+        let object = self.object.as_ref()?;
+        let own = super::plan::hostname_of(object);
+        Some(hosts::whole(&own, self.address?, &aliases(object), shared))
+    }
+}
+
 impl Agent {
     /// The lines that pods of a namespace share.
     pub(super) fn shared_names(&self, namespace: &str) -> String {
@@ -44,13 +53,6 @@ impl Agent {
         hosts::shared(namespace, &pods, &services)
     }
 
-    /// The hosts file of one pod.
-    pub(super) fn names_for(&self, pod: &LocalPod, shared: &str) -> Option<String> {
-        let object = pod.object.as_ref()?;
-        let own = super::plan::hostname_of(object);
-        Some(hosts::whole(&own, pod.address?, &aliases(object), shared))
-    }
-
     /// Writes the files that are behind; while that is under way, changes are collected.
     pub(super) fn write_names(&mut self) {
         if self.naming || self.renamed.is_empty() {
@@ -66,7 +68,7 @@ impl Agent {
                 .map(|pod| pod.uid.clone())
                 .collect();
             for uid in uids {
-                let Some(text) = self.pods.get(&uid).and_then(|pod| self.names_for(pod, &shared)) else {
+                let Some(text) = self.pods.get(&uid).and_then(|pod| pod.names(&shared)) else {
                     continue;
                 };
                 let Some(pod) = self.pods.get_mut(&uid) else { continue };

@@ -34,7 +34,11 @@ pub(super) async fn post_all(client: Client, mut notes: UnboundedReceiver<Said>)
             *count = count.saturating_add(1);
             let api: Api<Event> = Api::namespaced(client.clone(), &said.namespace);
             let patch = json!({"count": *count, "lastTimestamp": seconds(Timestamp::now())});
-            if api.patch(event, &PatchParams::default(), &Patch::Merge(patch)).await.is_ok() {
+            if api
+                .patch(event, &PatchParams::default(), &Patch::Merge(patch))
+                .await
+                .is_ok()
+            {
                 continue;
             }
         }

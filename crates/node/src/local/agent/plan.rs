@@ -86,7 +86,11 @@ impl Making<'_> {
             name: container.name.clone(),
             command,
             env: Vec::new(),
-            working_folder: container.working_dir.clone().filter(|d| !d.is_empty()).map(PathBuf::from),
+            working_folder: container
+                .working_dir
+                .clone()
+                .filter(|d| !d.is_empty())
+                .map(PathBuf::from),
             user,
             limits: limits_of(container)?,
             mounts: volumes::mounts(container, self.laid, &variables, self.users)?,
@@ -108,9 +112,16 @@ impl Making<'_> {
         let standard = [("HOME", home), ("HOSTNAME", hostname_of(self.pod))];
         let mut all = environment::variables(self.pod, container, self.around, self.sources, standard)?;
         // Last, so that nobody gets hold of a GPU by naming it.
-        let given = self.gpus.get(&container.name).map(|gpus| gpus.join(",")).unwrap_or_default();
+        let given = self
+            .gpus
+            .get(&container.name)
+            .map(|gpus| gpus.join(","))
+            .unwrap_or_default();
         all.set("CUDA_VISIBLE_DEVICES", given.clone());
-        all.set("NVIDIA_VISIBLE_DEVICES", if given.is_empty() { "void".to_owned() } else { given });
+        all.set(
+            "NVIDIA_VISIBLE_DEVICES",
+            if given.is_empty() { "void".to_owned() } else { given },
+        );
         Ok(all)
     }
 
@@ -163,8 +174,15 @@ impl Making<'_> {
         Ok(Action::Http {
             host: self.host(get.host.as_deref()),
             port: port_of(container, &get.port)?,
-            path: if path.starts_with('/') { path.to_owned() } else { format!("/{path}") },
-            tls: get.scheme.as_deref().is_some_and(|scheme| scheme.eq_ignore_ascii_case("https")),
+            path: if path.starts_with('/') {
+                path.to_owned()
+            } else {
+                format!("/{path}")
+            },
+            tls: get
+                .scheme
+                .as_deref()
+                .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https")),
             headers: headers.map(|h| (h.name.clone(), h.value.clone())).collect(),
         })
     }
@@ -208,7 +226,11 @@ fn port_of(container: &Container, port: &IntOrString) -> Result<u16, Trouble> {
     let number = match port {
         IntOrString::Int(number) => Some(*number),
         IntOrString::String(name) => {
-            let named = container.ports.iter().flatten().find(|p| p.name.as_deref() == Some(name));
+            let named = container
+                .ports
+                .iter()
+                .flatten()
+                .find(|p| p.name.as_deref() == Some(name));
             named.map(|p| p.container_port).or_else(|| name.parse().ok())
         }
     };
@@ -235,10 +257,19 @@ pub(crate) fn grace_of(pod: &Pod) -> u32 {
 
 /// The host name that the processes see.
 pub(crate) fn hostname_of(pod: &Pod) -> String {
-    let stated = pod.spec.as_ref().and_then(|s| s.hostname.clone()).filter(|h| !h.is_empty());
+    let stated = pod
+        .spec
+        .as_ref()
+        .and_then(|s| s.hostname.clone())
+        .filter(|h| !h.is_empty());
     let mut name = stated.or_else(|| pod.metadata.name.clone()).unwrap_or_default();
     // As Kubernetes does: Linux takes 64 bytes, a label has 63.
-    name.truncate((0..=63.min(name.len())).rev().find(|&at| name.is_char_boundary(at)).unwrap_or(0));
+    name.truncate(
+        (0..=63.min(name.len()))
+            .rev()
+            .find(|&at| name.is_char_boundary(at))
+            .unwrap_or(0),
+    );
     name.trim_end_matches(['-', '.']).to_owned()
 }
 
@@ -266,7 +297,9 @@ fn limits_of(container: &Container) -> Result<Limits, Trouble> {
 /// The whole pod has a bound where all its containers have one.
 fn limits_of_pod(containers: &[ContainerPlan]) -> Limits {
     let sum = |of: fn(&Limits) -> Option<u64>| {
-        containers.iter().try_fold(0_u64, |sum, c| Some(sum.saturating_add(of(&c.limits)?)))
+        containers
+            .iter()
+            .try_fold(0_u64, |sum, c| Some(sum.saturating_add(of(&c.limits)?)))
     };
     Limits {
         cpu_millis: sum(|l| l.cpu_millis),

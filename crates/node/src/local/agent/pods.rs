@@ -107,16 +107,26 @@ impl LocalPod {
 
     /// Whether somebody deleted it.
     pub(super) fn deleted(&self) -> bool {
-        self.object.as_ref().is_some_and(|p| p.metadata.deletion_timestamp.is_some())
+        self.object
+            .as_ref()
+            .is_some_and(|p| p.metadata.deletion_timestamp.is_some())
     }
 
     /// How long it may take to end, if it is to end.
     pub(super) fn grace(&self, now: Timestamp) -> Option<u32> {
         let Some(object) = &self.object else { return Some(0) };
         let at = object.metadata.deletion_timestamp.as_ref()?;
-        let grace = object.metadata.deletion_grace_period_seconds.unwrap_or(0).clamp(0, i64::from(u32::MAX));
+        let grace = object
+            .metadata
+            .deletion_grace_period_seconds
+            .unwrap_or(0)
+            .clamp(0, i64::from(u32::MAX));
         let left = at.0.as_second().saturating_sub(now.as_second());
-        let seconds = if self.deletion_seen { grace } else { left.clamp(grace.min(1), grace) };
+        let seconds = if self.deletion_seen {
+            grace
+        } else {
+            left.clamp(grace.min(1), grace)
+        };
         u32::try_from(seconds).ok()
     }
 
@@ -157,7 +167,11 @@ impl LocalPod {
             return None;
         }
         let pod = self.object.as_ref()?;
-        let subdomain = pod.spec.as_ref().and_then(|s| s.subdomain.clone()).filter(|s| !s.is_empty());
+        let subdomain = pod
+            .spec
+            .as_ref()
+            .and_then(|s| s.subdomain.clone())
+            .filter(|s| !s.is_empty());
         Some(Neighbour {
             hostname: hostname_of(pod),
             subdomain,

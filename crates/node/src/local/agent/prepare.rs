@@ -70,7 +70,12 @@ pub(super) async fn gather(client: &Client, pod: &Pod, references: &References) 
     let claims = found.await.map_err(failed)?;
     let named = |names: &std::collections::BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>();
     let zip = |names: Vec<String>, present: Vec<bool>| {
-        names.into_iter().zip(present).filter(|(_, present)| *present).map(|(name, _)| name).collect()
+        names
+            .into_iter()
+            .zip(present)
+            .filter(|(_, present)| *present)
+            .map(|(name, _)| name)
+            .collect()
     };
     Ok(Sources {
         claims: zip(named(&references.claims), claims.iter().map(Option::is_some).collect()),
@@ -103,7 +108,10 @@ pub(super) fn volume_users(shared: &Shared, pod: &Pod) -> Result<Users, Trouble>
     let context = pod.spec.as_ref().and_then(|s| s.security_context.as_ref());
     let group = context.and_then(|c| c.fs_group).and_then(|g| u32::try_from(g).ok());
     let first = containers_of(pod).1.first();
-    let user = first.map(|c| users::user_of(pod, c, shared.powers)).transpose()?.flatten();
+    let user = first
+        .map(|c| users::user_of(pod, c, shared.powers))
+        .transpose()?
+        .flatten();
     Ok(Users {
         owner: user.map(|user| (user.uid, group.unwrap_or(user.gid))),
         shared_group: group.is_some(),
@@ -145,7 +153,9 @@ fn fill(shared: &Shared, order: &Order, folder: &PodFolder, sources: &Sources) -
         };
         let plan = serde_json::to_vec(&making.plan()?).map_err(|error| failed(error.into()))?;
         let draft = folder.path().join("plan.json.new");
-        fs::write(&draft, plan).and_then(|()| fs::rename(&draft, folder.plan())).map_err(failed)
+        fs::write(&draft, plan)
+            .and_then(|()| fs::rename(&draft, folder.plan()))
+            .map_err(failed)
     })();
     if result.is_err() {
         let _ = fs::remove_dir_all(folder.path());

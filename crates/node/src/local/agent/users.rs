@@ -32,7 +32,10 @@ pub(crate) fn user_of(pod: &Pod, container: &Container, powers: Powers) -> Resul
     let about = |message: String| format!("container {}: {message}", container.name);
     let asked = own.and_then(|c| c.run_as_user).or(of_pod.and_then(|c| c.run_as_user));
     let asked_group = own.and_then(|c| c.run_as_group).or(of_pod.and_then(|c| c.run_as_group));
-    let not_root = own.and_then(|c| c.run_as_non_root).or(of_pod.and_then(|c| c.run_as_non_root)) == Some(true);
+    let not_root = own
+        .and_then(|c| c.run_as_non_root)
+        .or(of_pod.and_then(|c| c.run_as_non_root))
+        == Some(true);
     let id = |value: i64| {
         u32::try_from(value)
             .ok()
@@ -50,14 +53,20 @@ pub(crate) fn user_of(pod: &Pod, container: &Container, powers: Powers) -> Resul
         return match asked {
             Some(asked) if asked != powers.own => Err(Trouble::refused(
                 "RunAsUserNotPossible",
-                about(format!("runAsUser {asked} is not possible: the server is not root and runs as {}", powers.own)),
+                about(format!(
+                    "runAsUser {asked} is not possible: the server is not root and runs as {}",
+                    powers.own
+                )),
             )),
             _ => Ok(None),
         };
     }
     let gid = asked_group.unwrap_or_else(|| group_of(becomes));
     let mut groups = Vec::new();
-    let more = of_pod.and_then(|c| c.supplemental_groups.as_ref()).into_iter().flatten();
+    let more = of_pod
+        .and_then(|c| c.supplemental_groups.as_ref())
+        .into_iter()
+        .flatten();
     for group in more.chain(of_pod.and_then(|c| c.fs_group.as_ref())) {
         let group = id(*group)?;
         if !groups.contains(&group) {
@@ -117,7 +126,9 @@ pub(crate) fn extras(pod: &Pod) -> Result<Vec<String>, Trouble> {
     }
     for (name, asked) in [("hostPID", spec.host_pid), ("hostIPC", spec.host_ipc)] {
         if asked == Some(true) {
-            ignored.push(format!("{name} is ignored: processes of this node share these with the machine anyway"));
+            ignored.push(format!(
+                "{name} is ignored: processes of this node share these with the machine anyway"
+            ));
         }
     }
     Ok(ignored)
@@ -128,10 +139,14 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
+    /// User, group, further groups; or the reason of the refusal.
+    type Expected<'a> = Result<Option<(u32, u32, &'a [u32])>, &'a str>;
+
     #[test]
     fn who_a_container_runs_as() {
-        let check = |of_pod: Value, own: Value, powers: (u32, bool), expected: Result<Option<(u32, u32, &[u32])>, &str>| {
-            let pod: Pod = serde_json::from_value(json!({"spec": {"securityContext": of_pod, "containers": []}})).unwrap();
+        let check = |of_pod: Value, own: Value, powers: (u32, bool), expected: Expected<'_>| {
+            let pod: Pod =
+                serde_json::from_value(json!({"spec": {"securityContext": of_pod, "containers": []}})).unwrap();
             let container: Container = serde_json::from_value(json!({"name": "c", "securityContext": own})).unwrap();
             let powers = Powers {
                 own: powers.0,
@@ -155,19 +170,39 @@ mod tests {
         let (root, root_too, other) = ((0, false), (0, true), (1_000_123, false));
         check(no.clone(), no.clone(), root, Ok(Some((65_534, 65_534, &[]))));
         check(user(1_234_567), no.clone(), root, Ok(Some((1_234_567, 65_534, &[]))));
-        check(user(1_234_567), user(1_234_568), root, Ok(Some((1_234_568, 65_534, &[]))));
+        check(
+            user(1_234_567),
+            user(1_234_568),
+            root,
+            Ok(Some((1_234_568, 65_534, &[]))),
+        );
         check(user(0), no.clone(), root, Err("RootNotAllowed"));
         check(user(0), no.clone(), root_too, Ok(Some((0, 0, &[]))));
         check(json!({"runAsGroup": 0}), no.clone(), root, Err("RootNotAllowed"));
-        check(json!({"supplementalGroups": [0]}), no.clone(), root, Err("RootNotAllowed"));
+        check(
+            json!({"supplementalGroups": [0]}),
+            no.clone(),
+            root,
+            Err("RootNotAllowed"),
+        );
         check(
             json!({"runAsGroup": 7, "supplementalGroups": [5, 6, 5], "fsGroup": 9}),
             no.clone(),
             root,
             Ok(Some((65_534, 7, &[5, 6, 9]))),
         );
-        check(json!({"runAsUser": 0, "runAsNonRoot": true}), no.clone(), root_too, Err("RunAsNonRoot"));
-        check(json!({"runAsNonRoot": true}), no.clone(), root, Ok(Some((65_534, 65_534, &[]))));
+        check(
+            json!({"runAsUser": 0, "runAsNonRoot": true}),
+            no.clone(),
+            root_too,
+            Err("RunAsNonRoot"),
+        );
+        check(
+            json!({"runAsNonRoot": true}),
+            no.clone(),
+            root,
+            Ok(Some((65_534, 65_534, &[]))),
+        );
         check(user(-1), no.clone(), root, Err("InvalidUser"));
         check(no.clone(), no.clone(), other, Ok(None));
         check(user(1_000_123), no.clone(), other, Ok(None));

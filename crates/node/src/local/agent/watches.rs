@@ -27,9 +27,17 @@ pub(super) enum News {
     PodGone(Box<Pod>),
     /// The list is complete.
     PodsListed,
-    Service { namespace: String, name: String, now: Option<NamedService> },
+    Service {
+        namespace: String,
+        name: String,
+        now: Option<NamedService>,
+    },
     /// An object came, changed or went.
-    Object { kind: Kind, namespace: String, name: String },
+    Object {
+        kind: Kind,
+        namespace: String,
+        name: String,
+    },
     /// Somebody deleted our Node.
     NodeGone,
 }
@@ -48,7 +56,12 @@ pub(super) fn all(client: &Client, node: &str) -> impl Stream<Item = News> + use
     let nodes = watched("nodes", Api::<Node>::all(client.clone()), own, |event| {
         matches!(event, watcher::Event::Delete(_)).then_some(News::NodeGone)
     });
-    let services = watched("services", Api::<Service>::all(client.clone()), watcher::Config::default(), service);
+    let services = watched(
+        "services",
+        Api::<Service>::all(client.clone()),
+        watcher::Config::default(),
+        service,
+    );
     stream::select_all([
         pods.boxed(),
         nodes.boxed(),
@@ -79,16 +92,21 @@ fn objects<K>(client: &Client, what: &'static str, kind: Kind) -> impl Stream<It
 where
     K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
 {
-    watched(what, Api::<K>::all(client.clone()), watcher::Config::default(), move |event| match event {
-        watcher::Event::Apply(object) | watcher::Event::InitApply(object) | watcher::Event::Delete(object) => {
-            Some(News::Object {
-                kind,
-                namespace: object.namespace().unwrap_or_default(),
-                name: object.name_any(),
-            })
-        }
-        watcher::Event::Init | watcher::Event::InitDone => None,
-    })
+    watched(
+        what,
+        Api::<K>::all(client.clone()),
+        watcher::Config::default(),
+        move |event| match event {
+            watcher::Event::Apply(object) | watcher::Event::InitApply(object) | watcher::Event::Delete(object) => {
+                Some(News::Object {
+                    kind,
+                    namespace: object.namespace().unwrap_or_default(),
+                    name: object.name_any(),
+                })
+            }
+            watcher::Event::Init | watcher::Event::InitDone => None,
+        },
+    )
 }
 
 fn watched<K, F>(

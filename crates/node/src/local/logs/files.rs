@@ -67,10 +67,15 @@ impl Reader {
 
     /// Whether the last file was put aside; then those after it are lined up.
     fn look_for_newer(&mut self, path: &Path) -> io::Result<bool> {
-        let Some(last) = self.files.back() else { return Ok(false) };
+        let Some(last) = self.files.back() else {
+            return Ok(false);
+        };
         let inode = last.metadata()?.ino();
         let mut all = present(path)?;
-        if all.back().is_none_or(|newest| newest.metadata().is_ok_and(|meta| meta.ino() == inode)) {
+        if all
+            .back()
+            .is_none_or(|newest| newest.metadata().is_ok_and(|meta| meta.ino() == inode))
+        {
             return Ok(false);
         }
         let mut at = None;

@@ -65,7 +65,9 @@ impl Lines {
     fn add(&mut self, line: &[u8], out: &mut Vec<u8>) {
         let Some((time, whole, text)) = parts(line) else { return };
         if let Some(since) = self.form.since {
-            let at = std::str::from_utf8(time).ok().and_then(|time| time.parse::<Timestamp>().ok());
+            let at = std::str::from_utf8(time)
+                .ok()
+                .and_then(|time| time.parse::<Timestamp>().ok());
             if at.is_some_and(|at| at < since) {
                 self.whole = whole;
                 return;

@@ -80,11 +80,18 @@ async fn parts_of_a_log() {
         ("0.log", line(1, "F", "old run")),
         ("1.log.2", line(10, "F", "a") + &line(11, "P", "b1 ")),
         ("1.log.1", line(12, "F", "b2") + &line(13, "F", "")),
-        ("1.log", line(14, "F", "c d  e") + &line(15, "F", "f") + "2026-11-16T01:00:16Z stdout F unfin"),
+        (
+            "1.log",
+            line(14, "F", "c d  e") + &line(15, "F", "f") + "2026-11-16T01:00:16Z stdout F unfin",
+        ),
     ]);
     say(pods.path(), running(), None, 1);
     let check = async |wish: LogWish, expected: &str| {
-        assert_eq!(text(pods.path(), wish.clone()).await.as_deref(), Ok(expected), "{wish:?}");
+        assert_eq!(
+            text(pods.path(), wish.clone()).await.as_deref(),
+            Ok(expected),
+            "{wish:?}"
+        );
     };
     let all = LogWish::default();
     let tail = |lines| LogWish {
@@ -100,15 +107,42 @@ async fn parts_of_a_log() {
     check(tail(u64::MAX), "a\nb1 b2\n\nc d  e\nf\n").await;
     let since = Some(format!("{SECOND}14Z").parse().unwrap());
     check(LogWish { since, ..all.clone() }, "c d  e\nf\n").await;
-    check(LogWish { limit_bytes: Some(4), ..all.clone() }, "a\nb1").await;
-    check(LogWish { limit_bytes: Some(0), ..all.clone() }, "").await;
-    check(LogWish { previous: true, ..all.clone() }, "old run\n").await;
+    check(
+        LogWish {
+            limit_bytes: Some(4),
+            ..all.clone()
+        },
+        "a\nb1",
+    )
+    .await;
+    check(
+        LogWish {
+            limit_bytes: Some(0),
+            ..all.clone()
+        },
+        "",
+    )
+    .await;
+    check(
+        LogWish {
+            previous: true,
+            ..all.clone()
+        },
+        "old run\n",
+    )
+    .await;
     let stamped = LogWish {
         timestamps: true,
         ..tail(4)
     };
     let stamp = |second: u32| format!("{SECOND}{second:02}.000000000Z ");
-    let expected = format!("{}b1 b2\n{}\n{}c d  e\n{}f\n", stamp(11), stamp(13), stamp(14), stamp(15));
+    let expected = format!(
+        "{}b1 b2\n{}\n{}c d  e\n{}f\n",
+        stamp(11),
+        stamp(13),
+        stamp(14),
+        stamp(15)
+    );
     check(stamped, &expected).await;
 }
 
@@ -129,12 +163,33 @@ async fn which_run_is_meant() {
         message: String::new(),
     };
     let (one, two) = (("0.log", line(1, "F", "one")), ("1.log", line(2, "F", "two")));
-    check(&[], waits("PodInitializing"), false, false, Err("container \"c\" is waiting to start: PodInitializing")).await;
-    check(&[one.clone()], running(), false, false, Ok("one\n")).await;
-    check(&[one.clone()], running(), false, true, Err("previous terminated container \"c\" not found")).await;
+    check(
+        &[],
+        waits("PodInitializing"),
+        false,
+        false,
+        Err("container \"c\" is waiting to start: PodInitializing"),
+    )
+    .await;
+    check(std::slice::from_ref(&one), running(), false, false, Ok("one\n")).await;
+    check(
+        std::slice::from_ref(&one),
+        running(),
+        false,
+        true,
+        Err("previous terminated container \"c\" not found"),
+    )
+    .await;
     check(&[one.clone(), two.clone()], running(), true, false, Ok("two\n")).await;
     check(&[one.clone(), two.clone()], running(), true, true, Ok("one\n")).await;
-    check(&[one.clone(), two.clone()], waits("CrashLoopBackOff"), true, true, Ok("two\n")).await;
+    check(
+        &[one.clone(), two.clone()],
+        waits("CrashLoopBackOff"),
+        true,
+        true,
+        Ok("two\n"),
+    )
+    .await;
     check(&[one, two], waits("CrashLoopBackOff"), true, false, Ok("two\n")).await;
     let pods = tempfile::tempdir().unwrap();
     assert_eq!(text(pods.path(), LogWish::default()).await, Err(LogError::NoPod));
@@ -151,7 +206,9 @@ async fn a_log_is_followed_over_its_rotation() {
     };
     let mut log = Box::pin(read(pods.path(), "u", "c", wish).unwrap());
     let mut next = async || {
-        let piece = tokio::time::timeout(Duration::from_secs(10), log.next()).await.expect("in time");
+        let piece = tokio::time::timeout(Duration::from_secs(10), log.next())
+            .await
+            .expect("in time");
         piece.map(|piece| String::from_utf8(piece.unwrap().to_vec()).unwrap())
     };
     assert_eq!(next().await.as_deref(), Some("1\n"));

@@ -50,7 +50,10 @@ impl Hierarchies {
     /// In words.
     pub(crate) fn words(&self) -> String {
         let versions: Vec<CgroupVersion> = self.0.iter().map(|(_, version)| *version).collect();
-        match (versions.contains(&CgroupVersion::V1), versions.contains(&CgroupVersion::V2)) {
+        match (
+            versions.contains(&CgroupVersion::V1),
+            versions.contains(&CgroupVersion::V2),
+        ) {
             (true, _) => "cgroups v1".to_owned(),
             (false, true) => "cgroups v2".to_owned(),
             (false, false) => "no cgroups: limits are not kept".to_owned(),
@@ -64,7 +67,10 @@ fn unified(root: &Path) -> Option<(PathBuf, CgroupVersion)> {
         return None;
     }
     let own = fs::read_to_string("/proc/self/cgroup").ok();
-    let own = own.and_then(|text| text.lines().find_map(|line| line.strip_prefix("0::/").map(str::to_owned)));
+    let own = own.and_then(|text| {
+        text.lines()
+            .find_map(|line| line.strip_prefix("0::/").map(str::to_owned))
+    });
     [Some(root.to_owned()), own.map(|own| root.join(own))]
         .into_iter()
         .flatten()
@@ -92,7 +98,10 @@ fn can_have(ours: &Path) -> io::Result<()> {
     }
     let trial = ours.join(format!("trial-{}", std::process::id()));
     fs::create_dir(&trial)?;
-    let joined = fs::OpenOptions::new().write(true).open(trial.join("cgroup.procs")).map(drop);
+    let joined = fs::OpenOptions::new()
+        .write(true)
+        .open(trial.join("cgroup.procs"))
+        .map(drop);
     fs::remove_dir(&trial)?;
     joined
 }

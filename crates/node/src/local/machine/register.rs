@@ -75,7 +75,11 @@ impl Registration {
 
     fn status(&self, pressure: Pressure, before: Option<&Node>, now: Timestamp) -> Value {
         let machine = &self.machine;
-        let word = |path: &str| std::fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default();
+        let word = |path: &str| {
+            std::fs::read_to_string(path)
+                .map(|text| text.trim().to_owned())
+                .unwrap_or_default()
+        };
         json!({
             "capacity": self.resources(machine.cpu_millis, machine.memory_bytes, machine.disk_bytes),
             "allocatable": self.allocatable(),
@@ -119,7 +123,9 @@ impl Registration {
             nodes.create(&PostParams::default(), &node).await?;
         }
         let status = json!({"status": self.status(pressure, before.as_ref(), Timestamp::now())});
-        nodes.patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await?;
+        nodes
+            .patch_status(name, &PatchParams::default(), &Patch::Merge(status))
+            .await?;
         Ok(())
     }
 
@@ -169,9 +175,24 @@ fn os_image() -> String {
 fn conditions(pressure: Pressure, before: Option<&Node>, now: Timestamp) -> Vec<Value> {
     let old = before.and_then(|n| n.status.as_ref()?.conditions.as_ref());
     let rows = [
-        ("MemoryPressure", pressure.memory, "KubeletHasInsufficientMemory", "KubeletHasSufficientMemory"),
-        ("DiskPressure", pressure.disk, "KubeletHasDiskPressure", "KubeletHasNoDiskPressure"),
-        ("PIDPressure", false, "KubeletHasInsufficientPID", "KubeletHasSufficientPID"),
+        (
+            "MemoryPressure",
+            pressure.memory,
+            "KubeletHasInsufficientMemory",
+            "KubeletHasSufficientMemory",
+        ),
+        (
+            "DiskPressure",
+            pressure.disk,
+            "KubeletHasDiskPressure",
+            "KubeletHasNoDiskPressure",
+        ),
+        (
+            "PIDPressure",
+            false,
+            "KubeletHasInsufficientPID",
+            "KubeletHasSufficientPID",
+        ),
         ("Ready", true, "KubeletReady", "KubeletNotReady"),
     ];
     rows.into_iter()

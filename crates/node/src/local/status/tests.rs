@@ -53,7 +53,9 @@ fn one(now: Now, last: Option<Ended>, restarts: u32, ready: bool) -> ContainerSt
 }
 
 fn state(initialized: bool, over: Option<(bool, &str)>, containers: &[(&str, ContainerState)]) -> PodState {
-    let named = containers.iter().map(|(name, state)| ((*name).to_owned(), state.clone()));
+    let named = containers
+        .iter()
+        .map(|(name, state)| ((*name).to_owned(), state.clone()));
     PodState {
         uid: "u".to_owned(),
         sequence: 1,
@@ -88,7 +90,11 @@ fn holds(status: &Value, kind: &str) -> (bool, String, String) {
     let conditions = status["conditions"].as_array().unwrap();
     let condition = conditions.iter().find(|c| c["type"] == kind).unwrap();
     let text = |key: &str| condition[key].as_str().unwrap_or_default().to_owned();
-    (condition["status"] == "True", text("reason"), text("lastTransitionTime"))
+    (
+        condition["status"] == "True",
+        text("reason"),
+        text("lastTransitionTime"),
+    )
 }
 
 /// Phase; Initialized, ContainersReady, Ready.
@@ -98,7 +104,11 @@ fn phases_and_conditions() {
         let pod = pod(init, main);
         let status = status(&pod, Stand::Told(&state), &Value::Null);
         let found = ["Initialized", "ContainersReady", "Ready"].map(|kind| holds(&status, kind).0);
-        assert_eq!((status["phase"].as_str(), found), (Some(phase), conditions), "{state:?}");
+        assert_eq!(
+            (status["phase"].as_str(), found),
+            (Some(phase), conditions),
+            "{state:?}"
+        );
         assert_eq!(holds(&status, "Ready").1, why, "{state:?}");
         assert!(holds(&status, "PodScheduled").0);
     };
@@ -107,15 +117,78 @@ fn phases_and_conditions() {
     let done = |code| one(Now::Ended(ended(code, "x")), None, 0, false);
     let not_yet = || one(waits("PodInitializing"), None, 0, false);
     let back = || one(waits("CrashLoopBackOff"), Some(ended(1, "Error")), 0, false);
-    check(&[], &["a"], state(true, None, &[("a", run())]), "Running", [true, true, true], "");
-    check(&[], &["a"], state(true, None, &[("a", not_ready())]), "Running", [true, false, false], "ContainersNotReady");
-    check(&[], &["a", "b"], state(true, None, &[("a", run()), ("b", done(0))]), "Running", [true, false, false], "ContainersNotReady");
-    check(&[], &["a", "b"], state(true, None, &[("a", run()), ("b", not_yet())]), "Pending", [true, false, false], "ContainersNotReady");
-    check(&[], &["a"], state(true, None, &[("a", back())]), "Running", [true, false, false], "ContainersNotReady");
-    check(&["i"], &["a"], state(false, None, &[("i", run()), ("a", not_yet())]), "Pending", [false, false, false], "ContainersNotReady");
-    check(&[], &["a"], state(true, Some((true, "")), &[("a", done(0))]), "Succeeded", [true, false, false], "PodCompleted");
-    check(&[], &["a"], state(true, Some((false, "")), &[("a", done(1))]), "Failed", [true, false, false], "PodFailed");
-    check(&["i"], &["a"], state(false, Some((false, "")), &[("i", done(1)), ("a", not_yet())]), "Failed", [false, false, false], "PodFailed");
+    check(
+        &[],
+        &["a"],
+        state(true, None, &[("a", run())]),
+        "Running",
+        [true, true, true],
+        "",
+    );
+    check(
+        &[],
+        &["a"],
+        state(true, None, &[("a", not_ready())]),
+        "Running",
+        [true, false, false],
+        "ContainersNotReady",
+    );
+    check(
+        &[],
+        &["a", "b"],
+        state(true, None, &[("a", run()), ("b", done(0))]),
+        "Running",
+        [true, false, false],
+        "ContainersNotReady",
+    );
+    check(
+        &[],
+        &["a", "b"],
+        state(true, None, &[("a", run()), ("b", not_yet())]),
+        "Pending",
+        [true, false, false],
+        "ContainersNotReady",
+    );
+    check(
+        &[],
+        &["a"],
+        state(true, None, &[("a", back())]),
+        "Running",
+        [true, false, false],
+        "ContainersNotReady",
+    );
+    check(
+        &["i"],
+        &["a"],
+        state(false, None, &[("i", run()), ("a", not_yet())]),
+        "Pending",
+        [false, false, false],
+        "ContainersNotReady",
+    );
+    check(
+        &[],
+        &["a"],
+        state(true, Some((true, "")), &[("a", done(0))]),
+        "Succeeded",
+        [true, false, false],
+        "PodCompleted",
+    );
+    check(
+        &[],
+        &["a"],
+        state(true, Some((false, "")), &[("a", done(1))]),
+        "Failed",
+        [true, false, false],
+        "PodFailed",
+    );
+    check(
+        &["i"],
+        &["a"],
+        state(false, Some((false, "")), &[("i", done(1)), ("a", not_yet())]),
+        "Failed",
+        [false, false, false],
+        "PodFailed",
+    );
 }
 
 #[test]
@@ -132,9 +205,7 @@ fn containers_are_told() {
         assert_eq!(found, expected);
     };
     let (t10, t20) = ("1970-01-01T00:00:10Z", "1970-01-01T00:00:20Z");
-    let terminated = |code: i32, reason: &str, run: u32| {
-        json!({"terminated": {"exitCode": code, "reason": reason, "startedAt": t10, "finishedAt": t20, "containerID": format!("basalt://u/a/{run}")}})
-    };
+    let terminated = |code: i32, reason: &str, run: u32| json!({"terminated": {"exitCode": code, "reason": reason, "startedAt": t10, "finishedAt": t20, "containerID": format!("basalt://u/a/{run}")}});
     check(
         one(running(), None, 0, true),
         json!({"ready": true, "started": true, "restartCount": 0, "lastState": {}, "containerID": "basalt://u/a/0", "state": {"running": {"startedAt": t10}}}),
@@ -164,14 +235,23 @@ fn pods_without_a_shim() {
     assert_eq!(waiting["phase"], "Pending");
     let told = json!({"waiting": {"reason": "CreateContainerConfigError", "message": "no map"}});
     assert_eq!(waiting["containerStatuses"][0]["state"], told);
-    assert_eq!(waiting["initContainerStatuses"][0]["state"]["waiting"]["reason"], "PodInitializing");
+    assert_eq!(
+        waiting["initContainerStatuses"][0]["state"]["waiting"]["reason"],
+        "PodInitializing"
+    );
     let stand = Stand::Refused {
         reason: "OutOfcpu",
         message: "too large",
     };
     let refused = status(&pod, stand, &Value::Null);
-    assert_eq!((refused["phase"].as_str(), refused["reason"].as_str()), (Some("Failed"), Some("OutOfcpu")));
-    assert_eq!((refused["message"].as_str(), refused.get("containerStatuses")), (Some("too large"), None));
+    assert_eq!(
+        (refused["phase"].as_str(), refused["reason"].as_str()),
+        (Some("Failed"), Some("OutOfcpu"))
+    );
+    assert_eq!(
+        (refused["message"].as_str(), refused.get("containerStatuses")),
+        (Some("too large"), None)
+    );
 }
 
 #[test]
@@ -199,7 +279,10 @@ fn quality_of_service() {
     check(&[json!({"requests": {"nvidia.com/gpu": "1"}})], "BestEffort");
     check(&[json!({"requests": {"cpu": "0"}})], "BestEffort");
     check(&[json!({"limits": both})], "Guaranteed");
-    check(&[json!({"limits": both, "requests": {"cpu": "1000m", "memory": "1024Mi"}})], "Guaranteed");
+    check(
+        &[json!({"limits": both, "requests": {"cpu": "1000m", "memory": "1024Mi"}})],
+        "Guaranteed",
+    );
     check(&[json!({"limits": both, "requests": {"cpu": "500m"}})], "Burstable");
     check(&[json!({"limits": both}), json!({})], "Burstable");
     check(&[json!({"requests": {"cpu": "1"}})], "Burstable");

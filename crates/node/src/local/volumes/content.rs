@@ -59,7 +59,10 @@ pub(crate) fn contents(
             } else {
                 return Err(Trouble::refused(
                     "UnsupportedVolume",
-                    format!("volume {:?}: of projections this node has configMap, secret and downwardAPI", volume.name),
+                    format!(
+                        "volume {:?}: of projections this node has configMap, secret and downwardAPI",
+                        volume.name
+                    ),
                 ));
             }
         }
@@ -110,7 +113,11 @@ impl Files<'_> {
         let volume = self.name;
         let missing = |what: String| Trouble::mount(format!("volume {volume:?}: {what}"));
         let Some(keys) = keys else {
-            return if optional { Ok(()) } else { Err(missing(format!("{kind} {name:?} not found"))) };
+            return if optional {
+                Ok(())
+            } else {
+                Err(missing(format!("{kind} {name:?} not found")))
+            };
         };
         let Some(items) = items.filter(|items| !items.is_empty()) else {
             for (key, bytes) in keys {
@@ -161,7 +168,11 @@ impl Files<'_> {
 
 fn keys_of_map(map: &ConfigMap) -> BTreeMap<&str, &[u8]> {
     let texts = map.data.iter().flatten().map(|(k, v)| (k.as_str(), v.as_bytes()));
-    let bytes = map.binary_data.iter().flatten().map(|(k, v)| (k.as_str(), v.0.as_slice()));
+    let bytes = map
+        .binary_data
+        .iter()
+        .flatten()
+        .map(|(k, v)| (k.as_str(), v.0.as_slice()));
     texts.chain(bytes).collect()
 }
 

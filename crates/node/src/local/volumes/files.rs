@@ -59,7 +59,7 @@ fn link_names(root: &Path, files: &[FileText]) -> io::Result<()> {
     let wanted: BTreeSet<&std::ffi::OsStr> = files
         .iter()
         .filter_map(|file| file.path.components().next())
-        .map(|part| part.as_os_str())
+        .map(std::path::Component::as_os_str)
         .collect();
     for name in &wanted {
         match symlink(Path::new(DATA).join(name), root.join(name)) {
@@ -156,7 +156,11 @@ mod tests {
                     mode: *mode,
                 })
                 .collect();
-            assert_eq!(replace(&root, &files, None, &stamp.to_string()).unwrap(), written, "{wanted:?}");
+            assert_eq!(
+                replace(&root, &files, None, &stamp.to_string()).unwrap(),
+                written,
+                "{wanted:?}"
+            );
             for (path, text, mode) in wanted {
                 assert_eq!(fs::read_to_string(root.join(path)).unwrap(), *text, "{path}");
                 let meta = fs::metadata(root.join(path)).unwrap();
@@ -174,9 +178,9 @@ mod tests {
                 .collect();
             expected.dedup();
             assert_eq!(names, expected);
-            let hidden = fs::read_dir(&root).unwrap().filter(|e| {
-                e.as_ref().unwrap().file_name().to_string_lossy().starts_with("..")
-            });
+            let hidden = fs::read_dir(&root)
+                .unwrap()
+                .filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().starts_with(".."));
             assert_eq!(hidden.count(), 2, "the link and one folder");
         };
         check(&[("a", "1", 0o644), ("b/c", "2", 0o600), ("b/d", "3", 0o644)], true);

@@ -43,34 +43,60 @@ fn contents_of_volumes() {
         let found = contents(&pod(), &volume, &around(), &sources());
         let found = found
             .map(|files| {
-                let plain = |f: &files::FileText| (f.path.display().to_string(), String::from_utf8_lossy(&f.bytes).into_owned(), f.mode);
+                let plain = |f: &files::FileText| {
+                    (
+                        f.path.display().to_string(),
+                        String::from_utf8_lossy(&f.bytes).into_owned(),
+                        f.mode,
+                    )
+                };
                 files.iter().map(plain).collect::<Vec<_>>()
             })
             .map_err(|found| trouble(&found));
         let expected = expected
-            .map(|files| files.iter().map(|(p, t, m)| ((*p).to_owned(), (*t).to_owned(), *m)).collect())
+            .map(|files| {
+                files
+                    .iter()
+                    .map(|(p, t, m)| ((*p).to_owned(), (*t).to_owned(), *m))
+                    .collect()
+            })
             .map_err(str::to_owned);
         assert_eq!(found, expected, "{volume:?}");
     };
-    check(json!({"configMap": {"name": "m"}}), Ok(&[("a", "1", 0o644), ("b", "2", 0o644), ("c", "\u{fffd}", 0o644)]));
+    check(
+        json!({"configMap": {"name": "m"}}),
+        Ok(&[("a", "1", 0o644), ("b", "2", 0o644), ("c", "\u{fffd}", 0o644)]),
+    );
     check(
         json!({"configMap": {"name": "m", "defaultMode": 0o400, "items": [{"key": "a", "path": "d/e"}, {"key": "b", "path": "f", "mode": 0o755}]}}),
         Ok(&[("d/e", "1", 0o400), ("f", "2", 0o755)]),
     );
-    check(json!({"configMap": {"name": "no"}}), Err("FailedMount: volume \"v\": configmap \"no\" not found"));
+    check(
+        json!({"configMap": {"name": "no"}}),
+        Err("FailedMount: volume \"v\": configmap \"no\" not found"),
+    );
     check(json!({"configMap": {"name": "no", "optional": true}}), Ok(&[]));
     let missing_key = json!([{"key": "zz", "path": "p"}]);
     check(
         json!({"configMap": {"name": "m", "items": missing_key}}),
         Err("FailedMount: volume \"v\": configmap \"m\" has no key \"zz\""),
     );
-    check(json!({"configMap": {"name": "m", "items": missing_key, "optional": true}}), Ok(&[]));
+    check(
+        json!({"configMap": {"name": "m", "items": missing_key, "optional": true}}),
+        Ok(&[]),
+    );
     for path in ["../x", "/x", "a/../../x", "..x", ""] {
         let message = format!("InvalidVolume: volume \"v\": {path:?} is no path below it");
-        check(json!({"configMap": {"name": "m", "items": [{"key": "a", "path": path}]}}), Err(&message));
+        check(
+            json!({"configMap": {"name": "m", "items": [{"key": "a", "path": path}]}}),
+            Err(&message),
+        );
     }
     check(json!({"secret": {"secretName": "s"}}), Ok(&[("key", "secret", 0o644)]));
-    check(json!({"secret": {"secretName": "no"}}), Err("FailedMount: volume \"v\": secret \"no\" not found"));
+    check(
+        json!({"secret": {"secretName": "no"}}),
+        Err("FailedMount: volume \"v\": secret \"no\" not found"),
+    );
     check(
         json!({"downwardAPI": {"items": [
             {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}},
@@ -104,14 +130,22 @@ fn paths_of_the_machine() {
     std::os::unix::fs::symlink(inside.join("sub"), inside.join("in")).unwrap();
     let check = |path: &str, kind: &str, allowed: bool, expected: Result<&str, &str>| {
         let source = HostPathVolumeSource {
-            path: if path.starts_with('/') { path.to_owned() } else { base.join(path).display().to_string() },
+            path: if path.starts_with('/') {
+                path.to_owned()
+            } else {
+                base.join(path).display().to_string()
+            },
             type_: Some(kind.to_owned()),
         };
         let prefixes = if allowed { vec![inside.clone()] } else { Vec::new() };
         let found = host_path("v", &source, &prefixes)
             .map(|laid| laid.path.strip_prefix(&base).unwrap().display().to_string())
             .map_err(|found| trouble(&found).split(':').next().unwrap_or_default().to_owned());
-        assert_eq!(found.as_deref().map_err(String::as_str), expected, "{path} {kind} {allowed}");
+        assert_eq!(
+            found.as_deref().map_err(String::as_str),
+            expected,
+            "{path} {kind} {allowed}"
+        );
     };
     let no = "HostPathNotAllowed";
     check("open/sub", "", true, Ok("open/sub"));
@@ -169,25 +203,68 @@ fn volumes_are_laid_and_mounted() {
         let root = laid["v"].path.canonicalize().unwrap();
         let found = mounts(&container, laid, &variables, NO_USERS).map_err(|found| trouble(&found));
         let found = found.map(|all| {
-            let source = all[0].source.strip_prefix(&laid["v"].path).or_else(|_| all[0].source.strip_prefix(&root));
-            (source.unwrap().display().to_string(), all[0].target.display().to_string(), all[0].read_only)
+            let source = all[0]
+                .source
+                .strip_prefix(&laid["v"].path)
+                .or_else(|_| all[0].source.strip_prefix(&root));
+            (
+                source.unwrap().display().to_string(),
+                all[0].target.display().to_string(),
+                all[0].read_only,
+            )
         });
-        let expected = expected.map(|(s, t, r)| (s.to_owned(), t.to_owned(), r)).map_err(str::to_owned);
+        let expected = expected
+            .map(|(s, t, r)| (s.to_owned(), t.to_owned(), r))
+            .map_err(str::to_owned);
         assert_eq!(found, expected, "{mount}");
     };
     check(&laid, json!({"name": "v", "mountPath": "/a"}), Ok(("", "/a", false)));
-    check(&laid, json!({"name": "v", "mountPath": "/a", "readOnly": true}), Ok(("", "/a", true)));
-    check(&laid, json!({"name": "v", "mountPath": "/a", "subPath": "x/y"}), Ok(("x/y", "/a", false)));
-    check(&laid, json!({"name": "v", "mountPath": "/a", "subPathExpr": "$(WHO)"}), Ok(("me", "/a", false)));
+    check(
+        &laid,
+        json!({"name": "v", "mountPath": "/a", "readOnly": true}),
+        Ok(("", "/a", true)),
+    );
+    check(
+        &laid,
+        json!({"name": "v", "mountPath": "/a", "subPath": "x/y"}),
+        Ok(("x/y", "/a", false)),
+    );
+    check(
+        &laid,
+        json!({"name": "v", "mountPath": "/a", "subPathExpr": "$(WHO)"}),
+        Ok(("me", "/a", false)),
+    );
     check(&fixed, json!({"name": "v", "mountPath": "/a"}), Ok(("", "/a", true)));
-    check(&fixed, json!({"name": "v", "mountPath": "/f", "subPath": "a"}), Ok(("a", "/f", true)));
+    check(
+        &fixed,
+        json!({"name": "v", "mountPath": "/f", "subPath": "a"}),
+        Ok(("a", "/f", true)),
+    );
     let refused = |what: &str| format!("InvalidMount: container c: {what}");
-    check(&laid, json!({"name": "no", "mountPath": "/a"}), Err(&refused("there is no volume \"no\"")));
-    check(&laid, json!({"name": "v", "mountPath": "/"}), Err(&refused("\"/\" is no place for a volume")));
-    check(&laid, json!({"name": "v", "mountPath": "/a/../b"}), Err(&refused("\"/a/../b\" is no place for a volume")));
+    check(
+        &laid,
+        json!({"name": "no", "mountPath": "/a"}),
+        Err(&refused("there is no volume \"no\"")),
+    );
+    check(
+        &laid,
+        json!({"name": "v", "mountPath": "/"}),
+        Err(&refused("\"/\" is no place for a volume")),
+    );
+    check(
+        &laid,
+        json!({"name": "v", "mountPath": "/a/../b"}),
+        Err(&refused("\"/a/../b\" is no place for a volume")),
+    );
     for below in ["../x", "/etc", "link/outside", "link/new"] {
         let mount = json!({"name": "v", "mountPath": "/a", "subPath": below});
-        check(&laid, mount, Err(&refused(&format!("subPath {below:?} of volume \"v\" leaves the volume"))));
+        check(
+            &laid,
+            mount,
+            Err(&refused(&format!(
+                "subPath {below:?} of volume \"v\" leaves the volume"
+            ))),
+        );
     }
     assert!(!data.path().join("new").exists());
 }

@@ -61,16 +61,28 @@ fn a_pod_becomes_a_plan() {
         }))],
     });
     let plan = plan(spec, View::Namespaces).unwrap();
-    assert_eq!((plan.restart, plan.grace_seconds, plan.hostname.as_str()), (Restart::OnFailure, 5, "h"));
+    assert_eq!(
+        (plan.restart, plan.grace_seconds, plan.hostname.as_str()),
+        (Restart::OnFailure, 5, "h")
+    );
     assert_eq!(plan.deadline, Some(jiff::Timestamp::from_second(60).unwrap()));
     assert!(plan.init[0].sidecar && !plan.containers[0].sidecar);
     let c = &plan.containers[0];
     assert_eq!(c.command, ["run", "1", "$x"]);
     assert_eq!(c.user.as_ref().map(|u| (u.uid, u.gid)), Some((65_534, 65_534)));
-    assert_eq!((c.limits.cpu_millis, c.limits.memory_bytes, c.limits.cpu_request_millis), (Some(500), Some(1024), Some(250)));
-    assert_eq!((plan.limits.cpu_millis, plan.limits.memory_bytes), (Some(500), Some(1024)));
+    assert_eq!(
+        (c.limits.cpu_millis, c.limits.memory_bytes, c.limits.cpu_request_millis),
+        (Some(500), Some(1024), Some(250))
+    );
+    assert_eq!(
+        (plan.limits.cpu_millis, plan.limits.memory_bytes),
+        (Some(500), Some(1024))
+    );
     let live = c.liveness.as_ref().unwrap();
-    assert_eq!((live.period_seconds, live.timeout_seconds, live.failure_threshold), (10, 1, 3));
+    assert_eq!(
+        (live.period_seconds, live.timeout_seconds, live.failure_threshold),
+        (10, 1, 3)
+    );
     let expected = Action::Http {
         host: "127.64.0.1".to_owned(),
         port: 80,
@@ -80,7 +92,10 @@ fn a_pod_becomes_a_plan() {
     };
     assert_eq!(live.action, expected);
     assert_eq!(c.readiness.as_ref().unwrap().failure_threshold, 9);
-    assert_eq!((&c.pre_stop, &c.post_start), (&Some(Action::Sleep(2)), &Some(Action::Exec(vec!["x".to_owned()]))));
+    assert_eq!(
+        (&c.pre_stop, &c.post_start),
+        (&Some(Action::Sleep(2)), &Some(Action::Exec(vec!["x".to_owned()])))
+    );
     assert!(c.message_from_log && c.message_path == std::path::Path::new("/dev/termination-log"));
 }
 
@@ -89,7 +104,10 @@ fn gpus_are_seen_by_those_who_have_them() {
     let check = |name: &str, expected: &str| {
         let named = container(json!({"name": name, "env": [{"name": "CUDA_VISIBLE_DEVICES", "value": "all"}]}));
         let plan = plan(json!({"containers": [named]}), View::Namespaces).unwrap();
-        let found = plan.containers[0].env.iter().find(|(key, _)| key == "CUDA_VISIBLE_DEVICES");
+        let found = plan.containers[0]
+            .env
+            .iter()
+            .find(|(key, _)| key == "CUDA_VISIBLE_DEVICES");
         assert_eq!(found.map(|(_, value)| value.as_str()), Some(expected));
     };
     check("g", "G0,G1");
@@ -109,8 +127,14 @@ fn what_cannot_be_planned() {
     check(json!({"livenessProbe": {"tcpSocket": {"port": 70000}}}), "Unsupported");
     check(json!({"resources": {"limits": {"cpu": "odd"}}}), "Unsupported");
     check(json!({"securityContext": {"runAsUser": 0}}), "RootNotAllowed");
-    check(json!({"volumeMounts": [{"name": "v", "mountPath": "/v"}]}), "InvalidMount");
-    check(json!({"env": [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "m", "key": "k"}}}]}), "CreateContainerConfigError");
+    check(
+        json!({"volumeMounts": [{"name": "v", "mountPath": "/v"}]}),
+        "InvalidMount",
+    );
+    check(
+        json!({"env": [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "m", "key": "k"}}}]}),
+        "CreateContainerConfigError",
+    );
 }
 
 #[test]
