@@ -113,3 +113,56 @@ async fn a_disk_that_is_full_does_not_hold_the_pod() {
     assert_eq!(main_ended(&state).exit_code, 3);
     assert!(rig.complaints().contains("output is dropped"), "{}", rig.complaints());
 }
+
+#[tokio::test]
+async fn a_machine_that_cannot_fork_is_told() {
+    // The shim itself may have one process: the init container is in cgroups of its own, the next stage is not yet.
+    let mut rig = Rig::new(vec![shell("exit 0")]);
+    let Some(cgroup) = rig.plan.isolation.cgroups.iter().find(|cgroup| {
+        let above = cgroup.folder.parent().unwrap();
+        std::fs::create_dir_all(above).is_ok() && above.join("pids.max").exists()
+    }) else {
+        return;
+    };
+    let narrow = cgroup.folder.with_extension("shim");
+    rig.plan.init = vec![basalt_node::local::plan::ContainerPlan {
+        name: "init".to_owned(),
+        ..shell("while ! test -e go; do sleep 0.01; done")
+    }];
+    rig.start();
+    rig.running("init").await;
+    std::fs::create_dir(&narrow).unwrap();
+    std::fs::write(narrow.join("pids.max"), "1").unwrap();
+    std::fs::write(narrow.join("cgroup.procs"), rig.state().unwrap().shim.pid.to_string()).unwrap();
+    std::fs::write(rig.folder.scratch().join("work/go"), "").unwrap();
+    let state = rig.finish().await;
+    std::fs::remove_dir(&narrow).unwrap();
+    let ended = main_ended(&state);
+    assert_eq!(
+        (ended.exit_code, ended.reason.as_str()),
+        (128, "StartError"),
+        "{ended:?}"
+    );
+    assert!(ended.message.contains("Resource temporarily unavailable"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_state_that_cannot_be_written_is_written_later() {
+    // A folder in the way of the draft refuses it as a full disk does.
+    let mut rig = Rig::new(vec![shell(
+        "echo ready; while ! test -e go; do sleep 0.01; done; exit 3",
+    )]);
+    rig.start();
+    rig.until_output("ready").await;
+    rig.running("main").await;
+    let draft = rig.folder.path().join("state.json.new");
+    std::fs::create_dir(&draft).unwrap();
+    std::fs::write(rig.folder.scratch().join("work/go"), "").unwrap();
+    let begin = std::time::Instant::now();
+    while !rig.complaints().contains("tried again until") {
+        assert!(begin.elapsed() < crate::rig::LONG, "{}", rig.complaints());
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    std::fs::remove_dir(&draft).unwrap();
+    assert_eq!(main_ended(&rig.finish().await).exit_code, 3);
+}

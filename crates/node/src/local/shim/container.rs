@@ -37,13 +37,23 @@ impl Role {
 }
 
 /// Runs a container until it is not to be started again; the last run's end, if it ran at all.
-pub(super) async fn live(pod: Rc<Pod>, plan: ContainerPlan, role: Role, mut stop: StopWatch) -> Option<Ended> {
+pub(super) async fn live(pod: Rc<Pod>, plan: ContainerPlan, role: Role, stop: StopWatch) -> Option<Ended> {
     let cgroups = Cgroups::of_container(&pod.plan.isolation.cgroups, &plan.name);
     if let Err(error) = cgroups.make(&plan.limits) {
         // The second stage says what is wrong when it cannot join; a limit that the kernel refuses is said here.
         pod.record
             .tell(true, "FailedLimit", format!("container {}: {error}", plan.name));
     }
+    let ended = run_again_and_again(&pod, &plan, role, stop).await;
+    if let Some(ended) = &ended {
+        finish(&pod, &plan, ended);
+    }
+    // Whatever is still busy goes with the pod.
+    let _ = cgroups.remove(Duration::ZERO);
+    ended
+}
+
+async fn run_again_and_again(pod: &Rc<Pod>, plan: &ContainerPlan, role: Role, mut stop: StopWatch) -> Option<Ended> {
     let mut pause = Duration::from_millis(pod.plan.backoff_ms.0);
     let mut run = 0_u32;
     loop {
@@ -51,21 +61,17 @@ pub(super) async fn live(pod: Rc<Pod>, plan: ContainerPlan, role: Role, mut stop
             return None;
         }
         let begin = Instant::now();
-        let ended = run::once(&pod, &plan, run, &mut stop).await;
+        let ended = run::once(pod, plan, run, &mut stop).await;
         if stop.is_wanted() || !role.again(pod.plan.restart, ended.exit_code) {
-            finish(&pod, &plan, &ended);
             return Some(ended);
         }
         if begin.elapsed() >= LONG_RUN {
             pause = Duration::from_millis(pod.plan.backoff_ms.0);
         }
-        wait_state(&pod, &plan, &ended, pause);
+        wait_state(pod, plan, &ended, pause);
         tokio::select! {
             () = sleep(pause) => {}
-            _ = stop.wanted() => {
-                finish(&pod, &plan, &ended);
-                return Some(ended);
-            }
+            _ = stop.wanted() => return Some(ended),
         }
         pause = pause
             .saturating_mul(2)

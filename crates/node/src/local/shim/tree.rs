@@ -48,8 +48,9 @@ impl Tree {
 
     /// Whether nothing is left; cheap where nothing ever was.
     pub(super) fn gone(&self, reaper: &Reaper) -> bool {
-        if reaper.alone() && !self.cgroups.any() {
-            return true;
+        // Who is not below the shim was started by the server, for `exec`, and is in the cgroups if there are any.
+        if reaper.alone() {
+            return self.cgroups.empty();
         }
         self.members().is_empty()
     }
