@@ -6,6 +6,7 @@ pub mod get;
 pub mod hold;
 pub mod live;
 mod measure;
+pub mod pods;
 pub mod queues;
 pub mod reservation;
 pub mod store;
@@ -29,6 +30,8 @@ pub enum Bench {
     Hold(hold::HoldOptions),
     /// Queues, 10,000 of them: admission decisions, closing the tree, counters
     Queues(queues::QueuesOptions),
+    /// Pods of this machine: what a process costs as a pod, and what is left of it
+    Pods(pods::PodsOptions),
     /// Reserved nodes: a round that chooses them for every queue
     Reservation(reservation::ReservationOptions),
 }
@@ -51,6 +54,7 @@ impl Bench {
                 Self::Live(options) => live::run(options).await,
                 Self::Hold(options) => hold::run(options).await,
                 Self::Queues(options) => queues::run(options).await,
+                Self::Pods(options) => pods::run(options).await,
                 Self::Reservation(options) => reservation::run(options),
             }
         })

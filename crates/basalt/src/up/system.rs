@@ -75,6 +75,14 @@ impl SystemOptions {
             admission: Settings::default(),
         })
     }
+
+    /// The same with this machine as its one node.
+    pub fn machine(data: &Path) -> anyhow::Result<Self> {
+        Ok(Self {
+            local: Some(LocalOptions::new(data.to_owned())),
+            ..Self::scratch(data, 0)?
+        })
+    }
 }
 
 /// A running system.

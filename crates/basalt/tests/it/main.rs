@@ -7,6 +7,7 @@ mod helpers;
 mod job_cli;
 mod kubectl;
 mod locks;
+mod outlive;
 mod plan;
 mod queues;
 mod reclaim;
