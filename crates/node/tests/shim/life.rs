@@ -74,7 +74,7 @@ async fn init_containers_come_first_and_in_order() {
 #[tokio::test]
 async fn a_sidecar_is_there_before_and_after() {
     // It says when it begins and when it is told to go, is started again when it ends, and does not count at the end.
-    let line = "echo begin >> trace; trap 'echo told >> trace; exit 9' TERM; while :; do sleep 0.01; done";
+    let line = "trap 'echo told >> trace; exit 9' TERM; echo begin >> trace; while :; do sleep 0.01; done";
     let wait = "while ! grep -q begin trace; do sleep 0.01; done; echo main >> trace";
     check_order(
         Restart::Never,
