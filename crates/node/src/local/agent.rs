@@ -7,6 +7,7 @@
 mod admission;
 mod adopt;
 mod calls;
+mod claims;
 mod looks;
 mod names;
 mod notes;
@@ -303,7 +304,7 @@ async fn look_around(client: Client, options: LocalOptions) -> Result<Shared, No
     }
     let (program, data) = (options.program.clone(), options.data.clone());
     let looked =
-        tokio::task::spawn_blocking(move || (Machine::look(&data), Hierarchies::find(), adopt::view(&program)));
+        tokio::task::spawn_blocking(move || (Machine::look(&data), Hierarchies::find(), super::shim::find_view(&program)));
     let (mut machine, hierarchies, view) = looked
         .await
         .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
@@ -381,7 +382,12 @@ impl Agent {
                     None => self.services.remove(&(namespace, name)),
                 };
             }
-            News::Object { kind, namespace, name } => self.object_changed(kind, &namespace, &name),
+            News::Object { kind, namespace, name } => {
+                if kind == watches::Kind::Claim {
+                    self.bind_claim(&namespace, &name);
+                }
+                self.object_changed(kind, &namespace, &name);
+            }
             News::NodeGone => self.register(),
         }
     }

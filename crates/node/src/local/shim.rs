@@ -20,6 +20,7 @@ mod stage;
 mod sweep;
 mod talker;
 mod tree;
+mod view;
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -32,6 +33,7 @@ use super::folder::PodFolder;
 use super::plan::PodPlan;
 
 pub use sweep::sweep;
+pub use view::find_view;
 
 /// The first argument that makes the program a shim.
 pub const WORD: &str = "pod-shim";
@@ -77,6 +79,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         return usage();
     }
     match words.as_slice() {
+        [view::WORD] => view::main(),
         ["run", folder] => run_pod(PodFolder::at(PathBuf::from(folder))),
         ["container", folder, name] => stage::main(&PodFolder::at(PathBuf::from(folder)), name),
         ["exec", folder, container, pid, started, flags, command @ ..] => {

@@ -10,7 +10,7 @@ use rustix::fs::FlockOperation;
 use tracing::{info, warn};
 
 use super::super::folder::PodFolder;
-use super::super::plan::{PodPlan, Restart, View};
+use super::super::plan::{PodPlan, Restart};
 use super::super::state::{Ended, Now, Over, PodState};
 use super::pods::{LocalPod, Stage};
 use super::{Agent, Message, Shared, read_state};
@@ -274,15 +274,5 @@ impl LocalPod {
             }
         }
         state
-    }
-}
-
-/// How containers get a view of their own here: really tried, in a process of its own.
-pub(super) fn view(program: &Path) -> View {
-    let _ = program;
-    if rustix::process::geteuid().is_root() {
-        View::Namespaces
-    } else {
-        View::UserNamespaces
     }
 }
