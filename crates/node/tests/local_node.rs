@@ -1,185 +1,19 @@
 //! This machine as a node: real shims, real processes, the real API server in memory.
 
+#[path = "shared/scene.rs"]
+mod scene;
 #[path = "shared/world.rs"]
 mod world;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use basalt_node::local::agent::{self, LocalOptions};
-use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, Event, Node, Pod, PodStatus};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, PodStatus};
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
-use world::{PATIENCE, World, is_true, until, within};
-
-const NODE: &str = "this-machine";
-
-/// A running agent; to be stopped by hand.
-struct Agent {
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<()>,
-}
-
-impl Agent {
-    fn start(world: &World, data: &Path, change: impl FnOnce(&mut LocalOptions)) -> Self {
-        let mut options = LocalOptions {
-            name: Some(NODE.to_owned()),
-            program: PathBuf::from(env!("CARGO_BIN_EXE_pod-shim")),
-            backoff_ms: (20, 100),
-            ..LocalOptions::new(data.to_owned())
-        };
-        change(&mut options);
-        let (stop, stopped) = oneshot::channel();
-        let client = world.client.clone();
-        let task = tokio::spawn(async move {
-            let shutdown = async {
-                let _ = stopped.await;
-            };
-            agent::run(client, options, shutdown).await.expect("the agent runs");
-        });
-        Self { stop, task }
-    }
-
-    async fn stop(self) {
-        let _ = self.stop.send(());
-        within("the agent's end", self.task).await.expect("the agent ends");
-    }
-}
-
-/// A world with one agent.
-struct Scene {
-    world: World,
-    data: tempfile::TempDir,
-    agent: Option<Agent>,
-}
-
-impl Scene {
-    async fn new() -> Self {
-        Self::with(|_| {}).await
-    }
-
-    async fn with(change: impl FnOnce(&mut LocalOptions)) -> Self {
-        let world = World::new().await;
-        let data = tempfile::tempdir().expect("a folder");
-        let agent = Some(Agent::start(&world, data.path(), change));
-        Self { world, data, agent }
-    }
-
-    async fn stop_agent(&mut self) {
-        if let Some(agent) = self.agent.take() {
-            agent.stop().await;
-        }
-    }
-
-    fn start_agent(&mut self) {
-        self.agent = Some(Agent::start(&self.world, self.data.path(), |_| {}));
-    }
-
-    async fn pod(&self, name: &str, spec: Value) -> Pod {
-        let mut pod = json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": name, "labels": {"app": name}},
-            "spec": {"nodeName": NODE, "restartPolicy": "Never"},
-        });
-        json_patch_merge(&mut pod["spec"], spec);
-        let pod = serde_json::from_value(pod).expect("a pod");
-        let created = self.world.pods().create(&PostParams::default(), &pod).await;
-        created.expect("the pod is created")
-    }
-
-    /// A pod with one shell script.
-    async fn script(&self, name: &str, text: &str) -> Pod {
-        self.pod(name, json!({"containers": [shell(text)]})).await
-    }
-
-    fn folder(&self, pod: &Pod) -> PathBuf {
-        self.data
-            .path()
-            .join("pods")
-            .join(pod.metadata.uid.as_deref().expect("a uid"))
-    }
-
-    fn log(&self, pod: &Pod) -> String {
-        let path = self.folder(pod).join("logs/main/0.log");
-        let text = std::fs::read_to_string(&path).unwrap_or_default();
-        text.lines()
-            .map(|line| line.splitn(4, ' ').nth(3).unwrap_or_default())
-            .collect::<Vec<_>>()
-            .join("\n")
-    }
-
-    async fn until_log(&self, pod: &Pod, part: &str) {
-        until_true(&format!("{part:?} in the log"), || self.log(pod).contains(part)).await;
-    }
-
-    async fn events(&self, pod: &str) -> Vec<String> {
-        let events: Api<Event> = Api::namespaced(self.world.client.clone(), "default");
-        let all = events.list(&ListParams::default()).await.expect("events");
-        all.into_iter()
-            .filter(|event| event.involved_object.name.as_deref() == Some(pod))
-            .filter_map(|event| event.reason)
-            .collect()
-    }
-
-    async fn until_event(&self, pod: &str, reason: &str) {
-        let until = tokio::time::Instant::now() + PATIENCE;
-        while !self.events(pod).await.iter().any(|found| found == reason) {
-            assert!(
-                tokio::time::Instant::now() < until,
-                "{reason} on {pod}: {:?}",
-                self.events(pod).await
-            );
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
-    }
-
-    async fn delete(&self, name: &str) {
-        self.world
-            .pods()
-            .delete(name, &DeleteParams::default())
-            .await
-            .expect("deleted");
-        self.world.until_gone(name).await;
-    }
-
-    async fn end(mut self) {
-        self.stop_agent().await;
-    }
-}
-
-fn json_patch_merge(into: &mut Value, from: Value) {
-    if let (Value::Object(into), Value::Object(from)) = (into, from) {
-        into.extend(from);
-    }
-}
-
-fn shell(text: &str) -> Value {
-    json!({"name": "main", "image": "whatever", "command": ["sh", "-c", text]})
-}
-
-async fn until_true(what: &str, mut holds: impl FnMut() -> bool) {
-    let until = tokio::time::Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(tokio::time::Instant::now() < until, "{what}: not in time");
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
-}
-
-fn main_status(status: &PodStatus) -> &ContainerStatus {
-    &status.container_statuses.as_ref().expect("statuses")[0]
-}
-
-fn exit_code(status: &PodStatus) -> Option<i32> {
-    main_status(status)
-        .state
-        .as_ref()?
-        .terminated
-        .as_ref()
-        .map(|t| t.exit_code)
-}
+use scene::{NODE, Scene, exit_code, main_status, shell, until_true};
+use world::{is_true, until, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_run_and_end_as_they_do() {
@@ -393,5 +227,139 @@ async fn pods_outlive_the_agent() {
     assert_eq!(before.pod_ip, after.pod_ip);
     assert_eq!(scene.log(&slow), "began\ndone", "it ran once");
     assert!(folders.join("slow/go").exists(), "a claim's contents stay");
+    let bound = |claim: Option<&k8s_openapi::api::core::v1::PersistentVolumeClaim>| {
+        claim.and_then(|c| c.status.as_ref()?.phase.as_deref()) == Some("Bound")
+    };
+    until(claims, "slow", bound).await.expect("the claim is bound");
+    scene.end().await;
+}
+
+/// What a pod's shim wrote last.
+fn state_of(folder: &Path) -> Value {
+    let text = std::fs::read(folder.join("state.json")).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+fn kill_shim(folder: &Path) {
+    let pid = state_of(folder)["shim"]["pid"].as_i64().expect("the shim's number");
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("a number")).expect("a process");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("killed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_shim_costs_a_run_and_no_more() {
+    for away in [false, true] {
+        let mut scene = Scene::new().await;
+        let never = scene.script("never", "echo began; sleep 60").await;
+        let spec = json!({"restartPolicy": "Always", "containers": [shell("echo began; sleep 60")]});
+        let always = scene.pod("always", spec).await;
+        for (name, pod) in [("never", &never), ("always", &always)] {
+            scene.until_log(pod, "began").await;
+            scene.world.until_phase(name, "Running").await;
+        }
+        if away {
+            scene.stop_agent().await;
+        }
+        kill_shim(&scene.folder(&never));
+        kill_shim(&scene.folder(&always));
+        if away {
+            scene.start_agent();
+        }
+        let status = scene.world.until_phase("never", "Failed").await;
+        assert_eq!(status.reason.as_deref(), Some("ShimLost"));
+        assert_eq!(exit_code(&status), Some(137));
+        let again = |pod: Option<&Pod>| {
+            let status = pod.and_then(|pod| pod.status.as_ref());
+            status.is_some_and(|s| is_true(Some(s), "Ready") && main_status(s).restart_count == 1)
+        };
+        until(scene.world.pods(), "always", again).await.expect("it runs again");
+        scene.delete("always").await;
+        scene.delete("never").await;
+        scene.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn folders_that_a_killed_server_left() {
+    let mut scene = Scene::new().await;
+    scene.stop_agent().await;
+    let unbegun = scene.script("unbegun", "echo once").await;
+    // Killed before the plan was written.
+    std::fs::create_dir_all(scene.folder(&unbegun).join("volumes/x")).expect("made");
+    let stray = scene.data.path().join("pods/no-such-pod");
+    std::fs::create_dir_all(&stray).expect("made");
+    scene.start_agent();
+    scene.world.until_phase("unbegun", "Succeeded").await;
+    assert_eq!(scene.log(&unbegun), "once");
+    assert!(!stray.exists());
+    scene.stop_agent().await;
+    // Killed between the plan and the shim.
+    let planned = scene.folder(&unbegun);
+    std::fs::remove_file(planned.join("state.json")).expect("removed");
+    std::fs::remove_dir_all(planned.join("logs")).expect("removed");
+    scene.start_agent();
+    until_true("its second shim", || state_of(&planned)["over"].is_object()).await;
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pods_find_each_other_by_name() {
+    let scene = Scene::new().await;
+    let services: Api<k8s_openapi::api::core::v1::Service> = Api::namespaced(scene.world.client.clone(), "default");
+    let service = json!({"metadata": {"name": "group"}, "spec": {"clusterIP": "None", "selector": {"app": "first"}}});
+    let service = serde_json::from_value(service).expect("a service");
+    services
+        .create(&PostParams::default(), &service)
+        .await
+        .expect("created");
+    let member =
+        |hostname: &str, text: &str| json!({"hostname": hostname, "subdomain": "group", "containers": [shell(text)]});
+    let wait = "until grep -q \"second.group.default.svc.cluster.local\" /etc/hosts; do sleep 0.02; done; getent hosts second.group; sleep 60";
+    let first = scene.pod("first", member("first", wait)).await;
+    let second = scene
+        .pod(
+            "second",
+            member("second", "until getent hosts group; do sleep 0.02; done; sleep 60"),
+        )
+        .await;
+    let address = |status: PodStatus| status.pod_ip.expect("an address");
+    let first_address = address(scene.world.until_phase("first", "Running").await);
+    let second_address = address(scene.world.until_phase("second", "Running").await);
+    assert_ne!(first_address, second_address);
+    scene.until_log(&first, &second_address).await;
+    scene.until_log(&second, &first_address).await;
+    // Who goes is forgotten.
+    scene.delete("second").await;
+    let hosts = scene.folder(&first).join("hosts");
+    until_true("the name's end", || {
+        !std::fs::read_to_string(&hosts).unwrap_or_default().contains("second")
+    })
+    .await;
+    scene.delete("first").await;
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn logs_are_read_while_they_grow() {
+    use futures::StreamExt;
+    let scene = Scene::new().await;
+    let pod = scene
+        .script("talks", "for i in 1 2 3; do echo $i; sleep 0.05; done")
+        .await;
+    scene.until_log(&pod, "1").await;
+    let pods = scene.data.path().join("pods");
+    let wish = basalt_node::local::logs::LogWish {
+        follow: true,
+        ..Default::default()
+    };
+    let uid = pod.metadata.uid.as_deref().expect("a uid");
+    let log = basalt_node::local::logs::read(&pods, uid, "main", wish).expect("a log");
+    let pieces: Vec<_> = within("the log's end", log.collect::<Vec<_>>()).await;
+    let text: Vec<u8> = pieces
+        .into_iter()
+        .flat_map(|piece| piece.expect("read").to_vec())
+        .collect();
+    assert_eq!(String::from_utf8_lossy(&text), "1\n2\n3\n");
+    scene.delete("talks").await;
     scene.end().await;
 }

@@ -303,8 +303,13 @@ async fn look_around(client: Client, options: LocalOptions) -> Result<Shared, No
         super::volumes::private_folder(&folder).map_err(|source| failed("making", &folder, source))?;
     }
     let (program, data) = (options.program.clone(), options.data.clone());
-    let looked =
-        tokio::task::spawn_blocking(move || (Machine::look(&data), Hierarchies::find(), super::shim::find_view(&program)));
+    let looked = tokio::task::spawn_blocking(move || {
+        (
+            Machine::look(&data),
+            Hierarchies::find(),
+            super::shim::find_view(&program),
+        )
+    });
     let (mut machine, hierarchies, view) = looked
         .await
         .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));

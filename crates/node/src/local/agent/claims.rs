@@ -33,9 +33,14 @@ async fn bind(shared: &Shared, namespace: &str, name: &str) -> Result<(), kube::
     let spec = claim.spec.clone().unwrap_or_default();
     let ours = matches!(spec.storage_class_name.as_deref(), None | Some("" | CLASS));
     let phase = claim.status.as_ref().and_then(|status| status.phase.as_deref());
-    let (Some(uid), true) = (&claim.metadata.uid, ours) else { return Ok(()) };
+    let (Some(uid), true) = (&claim.metadata.uid, ours) else {
+        return Ok(());
+    };
     let volume_name = format!("pvc-{uid}");
-    let own = spec.volume_name.as_deref().is_none_or(|of| of.is_empty() || of == volume_name);
+    let own = spec
+        .volume_name
+        .as_deref()
+        .is_none_or(|of| of.is_empty() || of == volume_name);
     if phase == Some("Bound") || !own || claim.metadata.deletion_timestamp.is_some() {
         return Ok(());
     }
@@ -64,7 +69,9 @@ async fn bind(shared: &Shared, namespace: &str, name: &str) -> Result<(), kube::
     let status = json!({"metadata": {"uid": uid}, "status": {"phase": "Bound", "accessModes": spec.access_modes, "capacity": capacity}});
     claims.patch_status(name, &params, &Patch::Merge(status)).await?;
     let status = json!({"status": {"phase": "Bound"}});
-    volumes.patch_status(&volume_name, &params, &Patch::Merge(status)).await?;
+    volumes
+        .patch_status(&volume_name, &params, &Patch::Merge(status))
+        .await?;
     Ok(())
 }
 
