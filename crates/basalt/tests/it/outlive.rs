@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::server::Server;
 
 /// How long the last jobs may take after the last kill.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_mins(3);
 /// Jobs that are under way at most: the machine is small, and each kill is to hit some.
 const UNDER_WAY: usize = 12;
 
