@@ -71,7 +71,7 @@ async fn a_command_is_inside_the_container() {
         .await;
     }
     check(&rig, "exec ls /proc/self/fd", None, ("0\n1\n2\n3\n", "", 0)).await;
-    if let Some(cgroup) = rig.plan.isolation.cgroups.first() {
+    if let Some(cgroup) = rig.plan.isolation.cgroups.last() {
         let members = cgroup.folder.join("main/cgroup.procs");
         check(
             &rig,

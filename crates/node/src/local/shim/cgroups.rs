@@ -22,18 +22,21 @@ const QUOTA_MIN_MICROS: u64 = 1_000;
 pub(super) struct Cgroups(Vec<Cgroup>);
 
 impl Cgroups {
-    /// The pod's, as planned.
+    /// The pod's, as planned. Where controllers are those of version 1, the unified hierarchy beside them bounds nothing, and to
+    /// join it would cost more than all else together (see [`Self::join`]).
     pub(super) fn of_pod(planned: &[Cgroup]) -> Self {
-        Self(planned.to_vec())
+        let first = planned.iter().any(|cgroup| cgroup.version == CgroupVersion::V1);
+        let wanted = |cgroup: &&Cgroup| !first || cgroup.version == CgroupVersion::V1;
+        Self(planned.iter().filter(wanted).cloned().collect())
     }
 
     /// A container's, below the pod's.
     pub(super) fn of_container(planned: &[Cgroup], name: &str) -> Self {
-        let below = |cgroup: &Cgroup| Cgroup {
-            folder: cgroup.folder.join(name),
-            version: cgroup.version,
-        };
-        Self(planned.iter().map(below).collect())
+        let mut cgroups = Self::of_pod(planned);
+        for cgroup in &mut cgroups.0 {
+            cgroup.folder.push(name);
+        }
+        cgroups
     }
 
     /// Whether there are any.

@@ -54,6 +54,15 @@ impl StopWatch {
         until.unwrap_or_else(Instant::now)
     }
 
+    /// Comes back when the moment has come by which it is to be dead.
+    pub(super) async fn due(&mut self) {
+        let until = self.wanted().await;
+        tokio::select! {
+            () = sleep_until(until) => {}
+            () = self.sooner(until) => {}
+        }
+    }
+
     /// Comes back when a moment has come that is nearer than `before`: somebody lost patience.
     pub(super) async fn sooner(&mut self, before: Instant) {
         loop {

@@ -63,7 +63,12 @@ pub(super) async fn once(pod: &Rc<Pod>, plan: &ContainerPlan, run: u32, stop: &m
         output,
     } = started;
     let mut refusal = Vec::new();
-    if let Err(error) = told.read_to_end(&mut refusal).await {
+    let heard = tokio::select! {
+        heard = told.read_to_end(&mut refusal) => heard.map(drop),
+        // A mount can hang for as long as it likes; a stop does not wait for it.
+        () = stop.due() => process.signal(Signal::KILL),
+    };
+    if let Err(error) = heard {
         eprintln!("{}: second stage: {error}", plan.name);
     }
     if !refusal.is_empty() {
