@@ -136,6 +136,7 @@ enum Message {
     /// The shim that we started has ended.
     Exited {
         uid: String,
+        child: u64,
     },
     Prepared {
         uid: String,
@@ -188,6 +189,8 @@ struct Agent {
     round: u32,
     listed: bool,
     pressure: Pressure,
+    /// Shims started so far.
+    children: u64,
 }
 
 /// Makes this machine a node and serves it until `shutdown` resolves; then its pods go on, unless the options say otherwise.
@@ -226,6 +229,7 @@ impl LocalNode {
             round: 0,
             listed: false,
             pressure: Pressure::now(&shared.places.data),
+            children: 0,
         };
         // Before anybody calls: who is known by a folder is not taken for a stranger.
         agent.adopt_all();
@@ -403,7 +407,7 @@ impl Agent {
             Message::Called { uid, number, orders } => self.shim_called(&uid, number, orders),
             Message::Said { uid, what } => self.shim_said(&uid, what),
             Message::HungUp { uid, number } => self.shim_hung_up(&uid, number),
-            Message::Exited { uid } => self.check_shim(&uid),
+            Message::Exited { uid, child } => self.shim_exited(&uid, child),
             Message::Prepared { uid, result } => self.prepared(&uid, result),
             Message::Answered { uid, answer } => self.answered(&uid, answer),
             Message::Look { uid } => self.look_again(&uid),

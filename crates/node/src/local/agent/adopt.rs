@@ -28,6 +28,9 @@ pub(super) enum Left {
     Nothing(String),
 }
 
+/// A shim that takes longer to leave hangs in the kernel.
+const LEAVING_MAX: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// The state of an earlier shim of the same pod.
 const EARLIER: &str = "state.earlier.json";
 
@@ -88,10 +91,12 @@ impl Agent {
 
     /// Finds out what has become of a shim that does not answer.
     pub(super) fn check_shim(&mut self, uid: &str) {
-        let Some(pod) = self.pods.get(uid) else { return };
-        if !matches!(pod.stage, Stage::Running(_)) {
+        let Some(pod) = self.pods.get_mut(uid) else { return };
+        // A shim of our own tells by its end.
+        if !matches!(pod.stage, Stage::Running(_)) || pod.child.is_some() || pod.checking {
             return;
         }
+        pod.checking = true;
         let (shared, messages, uid) = (Arc::clone(&self.shared), self.messages.clone(), uid.to_owned());
         tokio::task::spawn_blocking(move || {
             let left = what_is_left(&shared, &uid);
@@ -101,6 +106,7 @@ impl Agent {
 
     pub(super) fn recovered(&mut self, uid: &str, left: Left) {
         let Some(pod) = self.pods.get_mut(uid) else { return };
+        pod.checking = false;
         if !matches!(pod.stage, Stage::Running(_)) {
             return;
         }
@@ -136,11 +142,28 @@ impl Agent {
         }
     }
 
+    /// A shim that we started has ended.
+    pub(super) fn shim_exited(&mut self, uid: &str, child: u64) {
+        if let Some(pod) = self.pods.get_mut(uid)
+            && pod.child == Some(child)
+        {
+            pod.child = None;
+            self.check_shim(uid);
+        }
+    }
+
     /// Starts the shim of a folder that is complete.
     fn start_shim(&mut self, uid: &str) {
         let folder = PodFolder::of(&self.shared.places.pods(), uid);
         match super::super::shim::start(&self.shared.options.program, &folder) {
-            Ok(child) => self.watch_child(uid, child),
+            Ok(child) => {
+                self.children += 1;
+                let number = self.children;
+                if let Some(pod) = self.pods.get_mut(uid) {
+                    pod.child = Some(number);
+                }
+                self.watch_child(uid, number, child);
+            }
             Err(error) => {
                 warn!(%error, uid, "the pod's shim cannot be started; trying again");
                 self.look_later(uid, std::time::Duration::from_secs(1));
@@ -149,11 +172,11 @@ impl Agent {
     }
 
     /// Notices when a shim that we started ends.
-    pub(super) fn watch_child(&self, uid: &str, mut child: tokio::process::Child) {
+    fn watch_child(&self, uid: &str, number: u64, mut child: tokio::process::Child) {
         let (messages, uid) = (self.messages.clone(), uid.to_owned());
         tokio::spawn(async move {
             let _ = child.wait().await;
-            let _ = messages.send(Message::Exited { uid });
+            let _ = messages.send(Message::Exited { uid, child: number });
         });
     }
 }
@@ -228,6 +251,18 @@ fn is_held(folder: &PodFolder) -> bool {
         return false;
     };
     rustix::fs::flock(&plan, FlockOperation::NonBlockingLockShared).is_err()
+}
+
+/// Removes a pod's folder. A shim that has said its last word may still be leaving: nobody writes there once it has left.
+pub(super) fn remove(folder: &PodFolder) -> std::io::Result<()> {
+    let until = std::time::Instant::now() + LEAVING_MAX;
+    while is_held(folder) && std::time::Instant::now() < until {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    match fs::remove_dir_all(folder.path()) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// The state that a killed shim's pod has ended in.

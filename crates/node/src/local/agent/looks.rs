@@ -119,11 +119,8 @@ impl Agent {
                 let folder = PodFolder::of(&self.shared.places.pods(), uid);
                 let (messages, uid) = (self.messages.clone(), uid.to_owned());
                 tokio::task::spawn_blocking(move || {
-                    match std::fs::remove_dir_all(folder.path()) {
-                        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                            warn!(%error, uid, "a pod's folder could not be removed; the next start tries again");
-                        }
-                        _ => {}
+                    if let Err(error) = super::adopt::remove(&folder) {
+                        warn!(%error, uid, "a pod's folder could not be removed; the next start tries again");
                     }
                     let _ = messages.send(Message::Removed { uid });
                 });
@@ -189,6 +186,11 @@ impl Agent {
             hosts,
             taken,
         };
+        self.children += 1;
+        let child_number = self.children;
+        if let Some(pod) = self.pods.get_mut(uid) {
+            pod.child = Some(child_number);
+        }
         let (shared, messages, uid) = (Arc::clone(&self.shared), self.messages.clone(), uid.to_owned());
         tokio::spawn(async move {
             let started = prepare::start(shared, order).await;
@@ -202,7 +204,10 @@ impl Agent {
             });
             if let Some(mut child) = child {
                 let _ = child.wait().await;
-                let _ = messages.send(Message::Exited { uid });
+                let _ = messages.send(Message::Exited {
+                    uid,
+                    child: child_number,
+                });
             }
         });
     }
@@ -245,6 +250,7 @@ impl Agent {
     fn troubled(&mut self, uid: &str, trouble: Trouble) {
         let Some(pod) = self.pods.get_mut(uid) else { return };
         pod.gpus.clear();
+        pod.child = None;
         let (stage, note) = match trouble {
             Trouble::Waits {
                 waiting,

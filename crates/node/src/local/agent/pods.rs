@@ -51,6 +51,10 @@ pub(super) struct LocalPod {
     pub(super) taken: Timestamp,
     /// The line to its shim, and the number of the call.
     pub(super) orders: Option<(u64, UnboundedSender<ToShim>)>,
+    /// The shim that this server started and that has not ended, by number.
+    pub(super) child: Option<u64>,
+    /// What has become of its shim is being found out.
+    pub(super) checking: bool,
     /// The grace with which the shim was told to stop, on this line.
     pub(super) stopped: Option<u32>,
     /// Whether the deletion was seen as it happened, so that the whole grace period is left.
@@ -84,6 +88,8 @@ impl LocalPod {
             address: None,
             taken: Timestamp::now(),
             orders: None,
+            child: None,
+            checking: false,
             stopped: None,
             deletion_seen: false,
             shown: Value::Null,

@@ -53,9 +53,26 @@ pub(super) fn all(client: &Client, node: &str) -> impl Stream<Item = News> + use
         watcher::Event::Delete(pod) => Some(News::PodGone(Box::new(pod))),
     });
     let own = watcher::Config::default().fields(&format!("metadata.name={node}"));
-    let nodes = watched("nodes", Api::<Node>::all(client.clone()), own, |event| {
-        matches!(event, watcher::Event::Delete(_)).then_some(News::NodeGone)
-    });
+    let mut there = false;
+    let nodes = watched(
+        "nodes",
+        Api::<Node>::all(client.clone()),
+        own,
+        move |event| match event {
+            watcher::Event::Init => {
+                there = false;
+                None
+            }
+            watcher::Event::InitApply(_) => {
+                there = true;
+                None
+            }
+            // It may have gone before the watch began.
+            watcher::Event::InitDone => (!there).then_some(News::NodeGone),
+            watcher::Event::Delete(_) => Some(News::NodeGone),
+            watcher::Event::Apply(_) => None,
+        },
+    );
     let services = watched(
         "services",
         Api::<Service>::all(client.clone()),
