@@ -8,6 +8,7 @@ pub mod cli;
 pub mod connection;
 pub mod controllers;
 pub mod demo;
+pub mod hosting;
 pub mod live;
 pub mod plan;
 pub mod process;

@@ -126,9 +126,15 @@ fn meaning(event: &Event) -> Option<Option<Left>> {
 
 /// Draws everything.
 fn draw(frame: &mut Frame<'_>, view: &View, spoken: &VecDeque<Spoken>) {
-    let jobs = u16::try_from(view.jobs.len()).unwrap_or(u16::MAX).saturating_add(3);
+    // Borders, a head, and the lines of the machine.
+    let rows = view
+        .jobs
+        .len()
+        .saturating_add(3)
+        .max(view.queues.len().saturating_add(7));
+    let rows = u16::try_from(rows).unwrap_or(u16::MAX);
     let [head, middle, output] =
-        Layout::vertical([Constraint::Length(1), Constraint::Length(jobs), Constraint::Min(3)]).areas(frame.area());
+        Layout::vertical([Constraint::Length(1), Constraint::Length(rows), Constraint::Min(3)]).areas(frame.area());
     let [left, right] = Layout::horizontal([Constraint::Length(52), Constraint::Min(40)]).areas(middle);
     let [tree, machine] = Layout::vertical([Constraint::Min(4), Constraint::Length(5)]).areas(left);
     frame.render_widget(header(view), head);
@@ -223,7 +229,7 @@ fn job_table(jobs: &[JobRow]) -> Table<'_> {
             Span::from(job.reason.as_str()).dim(),
         ])
     });
-    let fixed = [15, 9, 11, 5, 4].map(Constraint::Length);
+    let fixed = [15, 9, 10, 5, 4].map(Constraint::Length);
     let widths = fixed.into_iter().chain([Constraint::Min(10)]);
     let head = Row::new(["job", "queue", "phase", "pods", "age", "why"]).bold();
     Table::new(rows, widths)
@@ -241,4 +247,105 @@ fn latest(spoken: &VecDeque<Spoken>, area: Rect) -> Paragraph<'_> {
         ])
     });
     Paragraph::new(lines.collect::<Vec<_>>()).block(Block::bordered().title(" what they say "))
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+
+    fn job(name: &str, phase: JobPhase, reason: &str) -> JobRow {
+        JobRow {
+            name: name.to_owned(),
+            queue: "vision".to_owned(),
+            phase: Some(phase),
+            running: 2,
+            pods: 4,
+            age_s: 7,
+            reason: reason.to_owned(),
+        }
+    }
+
+    fn view() -> View {
+        let queue = |depth, name: &str, share, waiting| QueueRow {
+            depth,
+            name: name.to_owned(),
+            share,
+            cpu: "80m".to_owned(),
+            running: 1,
+            waiting,
+        };
+        View {
+            elapsed: Duration::from_secs(12),
+            url: "https://127.0.0.1:6443".to_owned(),
+            queues: vec![queue(0, "root", 0.5, 1), queue(1, "vision", 1.5, 0)],
+            jobs: vec![
+                job("train-vision", JobPhase::Running, ""),
+                job("monthly-report", JobPhase::Pending, "no room"),
+            ],
+            machine: super::super::machine::Use {
+                cpu: 0.5,
+                memory_kib: 1024 * 1024,
+                memory_all_kib: 4 * 1024 * 1024,
+            },
+            gpus: (1, 2),
+            pods: 9,
+        }
+    }
+
+    fn shown(width: u16, height: u16, spoken: &VecDeque<Spoken>) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
+        terminal.draw(|frame| draw(frame, &view(), spoken)).expect("drawn");
+        let buffer = terminal.backend().buffer().clone();
+        let cells: Vec<&str> = buffer.content().iter().map(ratatui::buffer::Cell::symbol).collect();
+        let lines = cells.chunks(usize::from(width)).map(|line| line.concat());
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn everything_that_counts_is_on_the_screen() {
+        let mut spoken = VecDeque::new();
+        for number in 0..30 {
+            note(
+                &mut spoken,
+                "train-vision-worker-0".to_owned(),
+                Ok(format!("\u{1b}[31mline {number}").into()),
+            );
+        }
+        let text = shown(110, 24, &spoken);
+        for expected in [
+            "https://127.0.0.1:6443",
+            "  vision       ██████████████",
+            "root           ███████░░░░░░░",
+            "1 wait",
+            "train-vision    vision    Running    2/4   7s",
+            "monthly-report  vision    Pending    2/4   7s   no room",
+            "50 %   9 pods run",
+            "1.0 of 4.0 GiB",
+            "1 of 2 given",
+            "train-vision-worker-0    [31mline 29",
+            "q leaves",
+        ] {
+            assert!(text.contains(expected), "{expected:?} is not in\n{text}");
+        }
+        assert!(!text.contains("line 3 "), "only the latest lines\n{text}");
+    }
+
+    #[test]
+    fn a_small_terminal_is_enough_to_draw_on() {
+        for (width, height) in [(1, 1), (20, 5), (80, 24), (300, 100)] {
+            shown(width, height, &VecDeque::new());
+        }
+    }
+
+    #[test]
+    fn keys_leave_the_screen_or_end_everything() {
+        let key = |code, modifiers| meaning(&Event::Key(event::KeyEvent::new(code, modifiers)));
+        assert_eq!(key(KeyCode::Char('q'), KeyModifiers::NONE), Some(Some(Left::Screen)));
+        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Some(Left::All)));
+        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::NONE), None);
+        assert_eq!(meaning(&Event::Resize(3, 4)), Some(None));
+    }
 }

@@ -1,12 +1,14 @@
 //! The integration suite: real binaries, real processes, real `kubectl`.
 
 mod crash;
+mod demo;
 mod examples;
 mod gang;
 mod helpers;
 mod job_cli;
 mod kubectl;
 mod locks;
+mod logs;
 mod outlive;
 mod plan;
 mod queues;

@@ -116,13 +116,18 @@ impl Server {
         stdout
     }
 
-    /// Runs vcctl, which must succeed; returns what it printed.
-    pub(crate) fn vcctl(&self, arguments: &[&str]) -> String {
-        let output = Command::new(env!("CARGO_BIN_EXE_vcctl"))
+    /// Runs vcctl without looking at the outcome.
+    pub(crate) fn vcctl_raw(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_vcctl"))
             .env("KUBECONFIG", self.kubeconfig())
             .args(arguments)
             .output()
-            .expect("vcctl runs");
+            .expect("vcctl runs")
+    }
+
+    /// Runs vcctl, which must succeed; returns what it printed.
+    pub(crate) fn vcctl(&self, arguments: &[&str]) -> String {
+        let output = self.vcctl_raw(arguments);
         assert!(output.status.success(), "vcctl {arguments:?} failed: {output:?}");
         self.audit(false);
         String::from_utf8_lossy(&output.stdout).into_owned()

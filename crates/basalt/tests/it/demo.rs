@@ -1,0 +1,46 @@
+//! `basalt up --demo` in a pipe: real processes, shown line by line, to their end.
+
+use std::process::{Command, Stdio};
+
+#[test]
+fn the_demo_runs_to_its_end_in_a_pipe() {
+    let output = Command::new(env!("CARGO_BIN_EXE_basalt"))
+        .args(["up", "--demo", "--listen", "127.0.0.1:0"])
+        .stdin(Stdio::null())
+        .output()
+        .expect("the basalt binary starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{text}\n{complaints}");
+    let jobs = [
+        ("train-vision", "Completed"),
+        ("augment", "Completed"),
+        ("label-photos", "Completed"),
+        ("count-words", "Completed"),
+        ("finetune", "Completed"),
+        ("translate", "Completed"),
+        ("daily-report", "Completed"),
+        ("monthly-report", "Completed"),
+        ("import-orders", "Failed"),
+        ("find-needle", "Completed"),
+        ("thumbnails", "Completed"),
+        ("health-check", "Completed"),
+    ];
+    for (job, phase) in jobs {
+        let ended = text
+            .lines()
+            .any(|line| line.contains(&format!(" {job} in ")) && line.contains(&format!(" is {phase}")));
+        assert!(ended, "{job} did not end as {phase}\n{text}");
+    }
+    for said in [
+        "monthly-report in reports is Pending: ",
+        "train-vision-worker-0: worker 0: epoch 1 of 12",
+        "augment-worker-0: worker 0: we are 5",
+        "import-orders-reader-0: orders.csv: no such file",
+        "monthly-report-writer-2: writer 2: there is room at last",
+        "all jobs have ended",
+    ] {
+        let said_so = text.lines().any(|line| line.contains(said));
+        assert!(said_so, "{said:?} is not in\n{text}\n{complaints}");
+    }
+}
