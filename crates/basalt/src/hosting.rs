@@ -68,8 +68,12 @@ impl PodHost for Hosting {
         .boxed()
     }
 
+    fn check_exec(&self, inside: &HostedContainer) -> ApiResult<()> {
+        self.check(inside, "nothing can be run in it")
+    }
+
     fn exec(&self, inside: HostedContainer, ask: ExecAsk) -> BoxFuture<'static, ApiResult<Session>> {
-        let checked = self.check(&inside, "nothing can be run in it");
+        let checked = self.check_exec(&inside);
         let folder = PodFolder::of(&self.pods, &inside.uid);
         let program = self.program.clone();
         async move {
@@ -212,5 +216,5 @@ async fn feed(
             (ExecInput::Stdin(_) | ExecInput::StdinEnds, None) => {}
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }

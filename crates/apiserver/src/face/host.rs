@@ -29,6 +29,9 @@ pub trait PodHost: Send + Sync {
     /// The output of a container, as text that is ready to be served. Dropping the stream ends the reading.
     fn logs(&self, of: HostedContainer, ask: LogAsk) -> BoxFuture<'static, ApiResult<LogStream>>;
 
+    /// Refuses what can never be run there, before anything is begun.
+    fn check_exec(&self, inside: &HostedContainer) -> ApiResult<()>;
+
     /// Runs a command inside a container. Dropping the session ends the command.
     fn exec(&self, inside: HostedContainer, ask: ExecAsk) -> BoxFuture<'static, ApiResult<Session>>;
 }

@@ -70,6 +70,13 @@ impl PodHost for Scripted {
         .boxed()
     }
 
+    fn check_exec(&self, inside: &HostedContainer) -> ApiResult<()> {
+        if inside.node == "fake" {
+            return Err(ApiError::bad_request(format!("{} runs on a fake node", inside.pod)));
+        }
+        Ok(())
+    }
+
     fn exec(&self, inside: HostedContainer, ask: ExecAsk) -> BoxFuture<'static, ApiResult<Session>> {
         let (input, given) = mpsc::channel(ROOM);
         let (say, output) = mpsc::channel(ROOM);
@@ -77,7 +84,7 @@ impl PodHost for Scripted {
         let open = Open::new(&self.open);
         async move {
             if ask.command.first().is_some_and(|word| word == "refused") {
-                return Err(ApiError::bad_request(format!("{} runs on a fake node", inside.pod)));
+                return Err(ApiError::bad_request(format!("{} ends just now", inside.pod)));
             }
             tokio::spawn(async move {
                 let _open = open;
@@ -289,6 +296,7 @@ async fn commands_that_cannot_be_run_are_refused_as_a_status() {
     let (world, _) = world().await;
     pod(&world, "one", "n1", &["running"], json!({})).await;
     pod(&world, "over", "n1", &["ended"], json!({})).await;
+    pod(&world, "faked", "fake", &["running"], json!({})).await;
     pod(&world, "homeless", "", &["silent"], json!({})).await;
     for (method, path, upgrade, expected) in [
         (
@@ -310,6 +318,12 @@ async fn commands_that_cannot_be_run_are_refused_as_a_status() {
             "one/exec?command=ls&stdout=1",
             "SPDY/3.1",
             "exec over SPDY is not served here: use a client that speaks WebSockets, such as kubectl 1.31 or newer",
+        ),
+        (
+            "POST",
+            "faked/exec?command=ls&stdout=1",
+            "SPDY/3.1",
+            "faked runs on a fake node",
         ),
         // kubectl comes again with SPDY after a refusal: it must hear the same.
         (
@@ -603,7 +617,7 @@ async fn strangers_and_other_tongues_are_refused() {
             "v4.channel.k8s.io",
             TOKEN,
             400,
-            "one runs on a fake node",
+            "one ends just now",
         ),
     ] {
         let refused = network.try_exec(query, protocols, token).await.expect_err("refused");

@@ -300,7 +300,7 @@ mod tests {
         terminal.draw(|frame| draw(frame, &view(), spoken)).expect("drawn");
         let buffer = terminal.backend().buffer().clone();
         let cells: Vec<&str> = buffer.content().iter().map(ratatui::buffer::Cell::symbol).collect();
-        let lines = cells.chunks(usize::from(width)).map(|line| line.concat());
+        let lines = cells.chunks(usize::from(width)).map(<[&str]>::concat);
         lines.collect::<Vec<_>>().join("\n")
     }
 

@@ -95,6 +95,8 @@ impl UpOptions {
         };
         if let Some(folder) = &folder {
             self.data = Some(folder.path().to_owned());
+            // Nobody could take them over.
+            self.stop_pods = true;
         }
         if std::net::TcpListener::bind(self.listen).is_err() {
             self.listen.set_port(0);

@@ -15,6 +15,7 @@ use basalt_apiserver::face::{Pki, Rules, Server, ServerOptions, TlsOptions, serv
 use basalt_apiserver::store::{Backend, Options as StoreOptions, Store};
 use basalt_node::fake::{self, FakeOptions, NodeTemplate, Size};
 use basalt_node::local::agent::{self, LocalNode, LocalOptions};
+use basalt_node::local::shim;
 use futures::FutureExt;
 use kube::Client;
 use tokio::net::TcpListener;
@@ -22,6 +23,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::definitions;
+use crate::hosting::Hosting;
 use crate::live::controllers::{self, ControllersOptions};
 use crate::live::executor::Executor;
 use crate::live::scheduler::{CONTENT_TYPE, Scheduler, SchedulerOptions};
@@ -189,6 +191,7 @@ impl System {
         let made = fake::create_nodes(system.inside_client(), system.options.nodes, &system.options.template).await?;
         tracing::info!(created = made.created, kept = made.kept, "fake nodes");
         system.start_node(&report).await?;
+        system.server.set_host(Arc::new(system.hosting()));
         pki.write_kubeconfig(&system.options.kubeconfig, &system.url)?;
         Ok(system)
     }
@@ -257,6 +260,16 @@ impl System {
             std::future::pending().await
         });
         Ok(())
+    }
+
+    /// Who answers about the processes of pods.
+    fn hosting(&self) -> Hosting {
+        let local = self.options.local.as_ref();
+        Hosting {
+            node: self.node.as_ref().map(|node| node.name.clone()),
+            pods: self.options.data.join("pods"),
+            program: local.map_or_else(shim::program, |local| local.program.clone()),
+        }
     }
 
     /// This machine as a node, if it is one.

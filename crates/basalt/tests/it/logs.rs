@@ -49,8 +49,11 @@ fn logs_and_commands_of_local_pods() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = Server::start(folder.path(), &["--nodes", "1", "--local", "--stop-pods"]);
     let talk = "echo one; echo two >&2; until [ -e go ]; do sleep 0.1; done; echo three; sleep 600";
-    apply(&server, &pod("talker", "", talk));
-    apply(&server, &pod("again", "", "echo run; sleep 0.2; exit 3"));
+    let nodes = server.kubectl(&["get", "nodes", "-o=jsonpath={.items[*].metadata.name}"]);
+    let here = nodes.split(' ').find(|name| *name != "node-0").expect("this machine");
+    let here = format!("  nodeName: {here}");
+    apply(&server, &pod("talker", &here, talk));
+    apply(&server, &pod("again", &here, "echo run; sleep 0.2; exit 3"));
     apply(&server, &pod("faked", "  nodeName: node-0", "echo never"));
     server.kubectl(&[
         "wait",

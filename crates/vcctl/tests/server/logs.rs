@@ -42,6 +42,10 @@ impl PodHost for Scripted {
         .boxed()
     }
 
+    fn check_exec(&self, _: &HostedContainer) -> ApiResult<()> {
+        Err(ApiError::bad_request("not here"))
+    }
+
     fn exec(&self, _: HostedContainer, _: ExecAsk) -> BoxFuture<'static, ApiResult<Session>> {
         async { Err(ApiError::bad_request("not here")) }.boxed()
     }

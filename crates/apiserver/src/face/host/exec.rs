@@ -44,6 +44,7 @@ pub(super) async fn run(
     let hosted = &asked.hosted;
     container::check_running(&asked.pod, &hosted.pod, &hosted.container)?;
     let host = asked.host()?;
+    host.check_exec(hosted)?;
     // Refusals of the pod come first: kubectl tries SPDY after any refusal and shows only that one's.
     let upgrade = upgrade(&mut parts).await?;
     let room = asked.server.inner.sessions.clone().try_acquire_owned().map_err(|_| {
