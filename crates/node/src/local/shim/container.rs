@@ -10,7 +10,7 @@ use super::cgroups::Cgroups;
 use super::pod::{Pod, StopWatch};
 use super::run;
 use crate::local::plan::{ContainerPlan, Restart};
-use crate::local::state::{Ended, Now};
+use crate::local::state::{ContainerState, Ended, Now};
 
 /// A run of this length makes the pod forget how often it was restarted.
 const LONG_RUN: Duration = Duration::from_mins(10);
@@ -46,7 +46,7 @@ pub(super) async fn live(pod: Rc<Pod>, plan: ContainerPlan, role: Role, stop: St
     }
     let ended = run_again_and_again(&pod, &plan, role, stop).await;
     if let Some(ended) = &ended {
-        finish(&pod, &plan, ended);
+        finish(&pod, &plan, role, ended);
     }
     // Whatever is still busy goes with the pod.
     let _ = cgroups.remove(Duration::ZERO);
@@ -80,15 +80,22 @@ async fn run_again_and_again(pod: &Rc<Pod>, plan: &ContainerPlan, role: Role, mu
     }
 }
 
-fn finish(pod: &Pod, plan: &ContainerPlan, ended: &Ended) {
-    pod.record.container(&plan.name, |state| {
+fn finish(pod: &Pod, plan: &ContainerPlan, role: Role, ended: &Ended) {
+    let change = |state: &mut ContainerState| {
         if state.last.as_ref() == Some(ended) {
             state.last = None;
         }
         state.now = Now::Ended(ended.clone());
         state.ready = false;
         state.started = false;
-    });
+    };
+    // The end of the only container is the end of the pod: one change, and one write for whoever keeps its status.
+    let only = role == Role::Main && pod.plan.containers.len() == 1 && !pod.plan.init.iter().any(|init| init.sidecar);
+    if only {
+        pod.record.container_soon(&plan.name, change);
+    } else {
+        pod.record.container(&plan.name, change);
+    }
 }
 
 /// Between two runs.

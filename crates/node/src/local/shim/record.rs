@@ -55,6 +55,13 @@ impl Record {
         self.changed.notify_waiters();
     }
 
+    /// Changes one container together with the next [`Self::change`], which is sure to follow at once.
+    pub(super) fn container_soon(&self, name: &str, change: impl FnOnce(&mut ContainerState)) {
+        if let Some(container) = self.state.borrow_mut().containers.get_mut(name) {
+            change(container);
+        }
+    }
+
     /// Changes one container.
     pub(super) fn container(&self, name: &str, change: impl FnOnce(&mut ContainerState)) {
         self.change(|state| {
