@@ -363,3 +363,30 @@ async fn logs_are_read_while_they_grow() {
     scene.delete("talks").await;
     scene.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pods_end_with_the_server_if_that_is_wanted() {
+    let open = tempfile::tempdir().expect("a folder");
+    std::fs::write(open.path().join("seen"), "from the machine\n").expect("written");
+    let allowed = open.path().to_owned();
+    let mut scene = Scene::with(move |options| {
+        options.stop_pods = true;
+        options.host_paths = vec![allowed];
+    })
+    .await;
+    let mut container = shell("cat /host/seen; sleep 60");
+    container["volumeMounts"] = json!([{"name": "host", "mountPath": "/host"}]);
+    // The folder of the test is private, and the pod is another user.
+    let open_to_all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(open.path(), open_to_all).expect("opened");
+    let spec = json!({
+        "volumes": [{"name": "host", "hostPath": {"path": open.path()}}],
+        "containers": [container], "terminationGracePeriodSeconds": 1,
+    });
+    let pod = scene.pod("long", spec).await;
+    scene.until_log(&pod, "from the machine").await;
+    scene.world.until_phase("long", "Running").await;
+    scene.stop_agent().await;
+    let status = scene.world.until_phase("long", "Failed").await;
+    assert_eq!(exit_code(&status), Some(143));
+}

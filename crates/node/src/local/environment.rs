@@ -262,29 +262,29 @@ mod tests {
         }
     }
 
+    fn check(env: Value, env_from: Value, expected: Result<&[(&str, &str)], &str>) {
+        let container: Container =
+            serde_json::from_value(json!({"name": "c", "env": env, "envFrom": env_from})).unwrap();
+        let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": {"containers": []}})).unwrap();
+        let standard = [("HOME", "/".to_owned()), ("HOSTNAME", "h".to_owned())];
+        let found = variables(&pod, &container, &around(), &sources(), standard);
+        let found = found
+            .map(|all| all.into_list().split_off(3))
+            .map_err(|trouble| match trouble {
+                Trouble::Waits { message, .. } | Trouble::Refused { message, .. } => message,
+            });
+        let expected = expected
+            .map(|list| {
+                list.iter()
+                    .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                    .collect::<Vec<_>>()
+            })
+            .map_err(str::to_owned);
+        assert_eq!(found, expected, "{env} {env_from}");
+    }
+
     #[test]
     fn variables_of_a_container() {
-        let check = |env: Value, env_from: Value, expected: Result<&[(&str, &str)], &str>| {
-            let container: Container =
-                serde_json::from_value(json!({"name": "c", "env": env, "envFrom": env_from})).unwrap();
-            let pod: Pod =
-                serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": {"containers": []}})).unwrap();
-            let standard = [("HOME", "/".to_owned()), ("HOSTNAME", "h".to_owned())];
-            let found = variables(&pod, &container, &around(), &sources(), standard);
-            let found = found
-                .map(|all| all.into_list().split_off(3))
-                .map_err(|trouble| match trouble {
-                    Trouble::Waits { message, .. } | Trouble::Refused { message, .. } => message,
-                });
-            let expected = expected
-                .map(|list| {
-                    list.iter()
-                        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
-                        .collect::<Vec<_>>()
-                })
-                .map_err(str::to_owned);
-            assert_eq!(found, expected, "{env} {env_from}");
-        };
         let none = json!([]);
         let from = |value: Value| json!([{"name": "X", "valueFrom": value}]);
         check(none.clone(), none.clone(), Ok(&[]));
@@ -313,6 +313,12 @@ mod tests {
             none.clone(),
             Ok(&[("X", "4")]),
         );
+    }
+
+    #[test]
+    fn variables_of_objects() {
+        let none = json!([]);
+        let from = |value: Value| json!([{"name": "X", "valueFrom": value}]);
         check(
             from(json!({"configMapKeyRef": {"name": "m", "key": "k"}})),
             none.clone(),

@@ -97,27 +97,28 @@ fn holds(status: &Value, kind: &str) -> (bool, String, String) {
     )
 }
 
-/// Phase; Initialized, ContainersReady, Ready.
+/// Phase; Initialized, ContainersReady, Ready; why it is not ready.
+fn check_phase(init: &[&str], main: &[&str], state: PodState, phase: &str, conditions: [bool; 3], why: &str) {
+    let pod = pod(init, main);
+    let status = status(&pod, Stand::Told(&state), &Value::Null);
+    let found = ["Initialized", "ContainersReady", "Ready"].map(|kind| holds(&status, kind).0);
+    assert_eq!(
+        (status["phase"].as_str(), found),
+        (Some(phase), conditions),
+        "{state:?}"
+    );
+    assert_eq!(holds(&status, "Ready").1, why, "{state:?}");
+    assert!(holds(&status, "PodScheduled").0);
+}
+
 #[test]
 fn phases_and_conditions() {
-    let check = |init: &[&str], main: &[&str], state: PodState, phase: &str, conditions: [bool; 3], why: &str| {
-        let pod = pod(init, main);
-        let status = status(&pod, Stand::Told(&state), &Value::Null);
-        let found = ["Initialized", "ContainersReady", "Ready"].map(|kind| holds(&status, kind).0);
-        assert_eq!(
-            (status["phase"].as_str(), found),
-            (Some(phase), conditions),
-            "{state:?}"
-        );
-        assert_eq!(holds(&status, "Ready").1, why, "{state:?}");
-        assert!(holds(&status, "PodScheduled").0);
-    };
     let run = || one(running(), None, 0, true);
     let not_ready = || one(running(), None, 0, false);
     let done = |code| one(Now::Ended(ended(code, "x")), None, 0, false);
     let not_yet = || one(waits("PodInitializing"), None, 0, false);
     let back = || one(waits("CrashLoopBackOff"), Some(ended(1, "Error")), 0, false);
-    check(
+    check_phase(
         &[],
         &["a"],
         state(true, None, &[("a", run())]),
@@ -125,7 +126,7 @@ fn phases_and_conditions() {
         [true, true, true],
         "",
     );
-    check(
+    check_phase(
         &[],
         &["a"],
         state(true, None, &[("a", not_ready())]),
@@ -133,7 +134,7 @@ fn phases_and_conditions() {
         [true, false, false],
         "ContainersNotReady",
     );
-    check(
+    check_phase(
         &[],
         &["a", "b"],
         state(true, None, &[("a", run()), ("b", done(0))]),
@@ -141,7 +142,7 @@ fn phases_and_conditions() {
         [true, false, false],
         "ContainersNotReady",
     );
-    check(
+    check_phase(
         &[],
         &["a", "b"],
         state(true, None, &[("a", run()), ("b", not_yet())]),
@@ -149,7 +150,7 @@ fn phases_and_conditions() {
         [true, false, false],
         "ContainersNotReady",
     );
-    check(
+    check_phase(
         &[],
         &["a"],
         state(true, None, &[("a", back())]),
@@ -157,7 +158,7 @@ fn phases_and_conditions() {
         [true, false, false],
         "ContainersNotReady",
     );
-    check(
+    check_phase(
         &["i"],
         &["a"],
         state(false, None, &[("i", run()), ("a", not_yet())]),
@@ -165,7 +166,7 @@ fn phases_and_conditions() {
         [false, false, false],
         "ContainersNotReady",
     );
-    check(
+    check_phase(
         &[],
         &["a"],
         state(true, Some((true, "")), &[("a", done(0))]),
@@ -173,7 +174,7 @@ fn phases_and_conditions() {
         [true, false, false],
         "PodCompleted",
     );
-    check(
+    check_phase(
         &[],
         &["a"],
         state(true, Some((false, "")), &[("a", done(1))]),
@@ -181,7 +182,7 @@ fn phases_and_conditions() {
         [true, false, false],
         "PodFailed",
     );
-    check(
+    check_phase(
         &["i"],
         &["a"],
         state(false, Some((false, "")), &[("i", done(1)), ("a", not_yet())]),

@@ -168,21 +168,26 @@ fn paths_of_the_machine() {
     assert!(!base.join("closed/x").exists());
 }
 
-#[test]
-fn volumes_are_laid_and_mounted() {
-    let data = tempfile::tempdir().unwrap();
-    let folder = PodFolder::at(data.path().join("pod"));
+/// Lays one volume of a pod in this data folder.
+fn lay_one(data: &Path, volume: Value) -> Result<BTreeMap<String, Laid>, String> {
+    let folder = PodFolder::at(data.join("pod"));
     let rules = Rules {
-        claims: data.path().join("volumes"),
+        claims: data.join("volumes"),
         host_paths: Vec::new(),
     };
-    let lay_one = |volume: Value| {
-        let mut pod = pod();
-        let mut named = volume;
-        named["name"] = json!("v");
-        pod.spec.as_mut().unwrap().volumes = Some(vec![serde_json::from_value(named).unwrap()]);
-        lay_all(&pod, &folder, &around(), &sources(), &rules, NO_USERS).map_err(|found| trouble(&found))
-    };
+    let mut pod = pod();
+    let mut named = volume;
+    named["name"] = json!("v");
+    if let Some(spec) = &mut pod.spec {
+        spec.volumes = Some(vec![serde_json::from_value(named).unwrap()]);
+    }
+    lay_all(&pod, &folder, &around(), &sources(), &rules, NO_USERS).map_err(|found| trouble(&found))
+}
+
+#[test]
+fn volumes_are_laid() {
+    let data = tempfile::tempdir().unwrap();
+    let lay_one = |volume: Value| lay_one(data.path(), volume);
     assert_eq!(
         lay_one(json!({"persistentVolumeClaim": {"claimName": "none"}})).unwrap_err(),
         "FailedMount: persistentvolumeclaim \"none\" not found"
@@ -191,7 +196,12 @@ fn volumes_are_laid_and_mounted() {
     assert!(data.path().join("volumes/ns/claim").is_dir());
     let kind = lay_one(json!({"nfs": {"server": "s", "path": "/"}})).unwrap_err();
     assert!(kind.starts_with("UnsupportedVolume"), "{kind}");
+}
 
+#[test]
+fn volumes_are_mounted() {
+    let data = tempfile::tempdir().unwrap();
+    let lay_one = |volume: Value| lay_one(data.path(), volume);
     let laid = lay_one(json!({"emptyDir": {}})).unwrap();
     let fixed = lay_one(json!({"configMap": {"name": "m"}})).unwrap();
     fs::write(data.path().join("outside"), "").unwrap();
