@@ -14,6 +14,8 @@ mod objects;
 mod pods;
 #[path = "face/refusals.rs"]
 mod refusals;
+#[path = "face/scripted.rs"]
+mod scripted;
 #[path = "face/serving.rs"]
 mod serving;
 #[path = "face/watches.rs"]
