@@ -220,6 +220,12 @@ async fn pods_outlive_the_agent() {
     scene.start_agent();
     let status = scene.world.until_phase("ends", "Succeeded").await;
     assert_eq!((exit_code(&status), main_status(&status).restart_count), (Some(0), 0));
+    scene.script("fresh", "true").await;
+    let fresh = scene.world.until_phase("fresh", "Succeeded").await;
+    assert_ne!(
+        fresh.pod_ip, before.pod_ip,
+        "an address that somebody has is not given again"
+    );
     let gone_folder = scene.folder(&gone);
     until_true("the folder of the pod that is gone", || !gone_folder.exists()).await;
     std::fs::write(folders.join("slow/go"), "").expect("written");
