@@ -72,8 +72,8 @@ pub async fn run(options: PodsOptions) -> anyhow::Result<()> {
     let before = descriptors();
     let (overhead, whole) = one_after_another(&client, "one", options.pods).await?;
     let all_running_ms = together(&client, options.at_once).await?;
-    clear(&client).await?;
-    let left = left(folder.path(), before).await;
+    let gone = clear(&client).await?;
+    let left = left(folder.path(), before, &gone).await;
     let report = Report {
         overhead,
         whole,
@@ -172,9 +172,11 @@ async fn together(client: &Client, pods: u32) -> anyhow::Result<f64> {
     Ok(begun.elapsed().as_secs_f64() * 1e3)
 }
 
-/// Deletes all pods, and waits until they are gone.
-async fn clear(client: &Client) -> anyhow::Result<()> {
+/// Deletes all pods, and waits until they are gone; their uids.
+async fn clear(client: &Client) -> anyhow::Result<BTreeSet<String>> {
     let api: Api<Pod> = Api::default_namespaced(client.clone());
+    let all = api.list_metadata(&ListParams::default()).await?;
+    let uids = all.items.iter().filter_map(ResourceExt::uid).collect();
     api.delete_collection(&DeleteParams::default(), &ListParams::default())
         .await?;
     let begun = Instant::now();
@@ -187,17 +189,17 @@ async fn clear(client: &Client) -> anyhow::Result<()> {
         ensure!(begun.elapsed() < PATIENCE, "pods stay after they were deleted");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    Ok(())
+    Ok(uids)
 }
 
 /// Looks until nothing is left, for a few seconds: folders go just after the pods.
-async fn left(data: &Path, before: usize) -> Left {
+async fn left(data: &Path, before: usize, gone: &BTreeSet<String>) -> Left {
     let begun = Instant::now();
     loop {
         let left = Left {
             zombies: zombies(),
             folders: entries(&data.join("pods")),
-            cgroups: cgroups(),
+            cgroups: cgroups(gone),
             descriptors: descriptors().saturating_sub(before),
         };
         let clean = left.zombies == 0 && left.folders == 0 && left.cgroups == 0 && left.descriptors == 0;
@@ -229,15 +231,17 @@ fn zombies() -> usize {
     dead.count()
 }
 
-/// Cgroups of pods, in every hierarchy.
-fn cgroups() -> usize {
+/// Cgroups of these pods, in every hierarchy.
+fn cgroups(of: &BTreeSet<String>) -> usize {
     let root = Path::new("/sys/fs/cgroup");
     let hierarchies = std::fs::read_dir(root).into_iter().flatten().flatten();
     let ours = hierarchies
         .map(|hierarchy| hierarchy.path().join("basalt"))
         .chain([root.join("basalt")]);
     let folders = ours.flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
-    folders.filter(|entry| entry.path().is_dir()).count()
+    folders
+        .filter(|entry| entry.file_name().to_str().is_some_and(|name| of.contains(name)))
+        .count()
 }
 
 fn print(options: &PodsOptions, report: &Report) -> anyhow::Result<()> {
