@@ -174,3 +174,18 @@ async fn what_a_killed_shim_leaves_is_swept() {
         rig.assert_clean();
     }
 }
+
+/// Whoever removes the folder of all pods is rid of them.
+#[tokio::test]
+async fn a_pod_without_a_folder_ends() {
+    let mut rig = Rig::new(vec![shell("sleep 4600 & wait")]);
+    rig.start_alone();
+    let shim = rig.until("the shim", |state| Some(state.shim.clone())).await;
+    rig.running("main").await;
+    std::fs::remove_dir_all(rig.folder.path()).unwrap();
+    let begun = Instant::now();
+    while shim.alive() || !processes_with("4600").is_empty() {
+        assert!(begun.elapsed().as_secs() < 30, "the shim lives on");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}

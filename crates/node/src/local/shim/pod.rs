@@ -24,6 +24,9 @@ use crate::local::plan::{ContainerPlan, PodPlan};
 use crate::local::state::{Ended, Over, PodState, ProcessId};
 use crate::local::talk::ToShim;
 
+/// How often the shim looks whether its folder is still there.
+const LOOK: Duration = Duration::from_secs(5);
+
 /// What all parts of the shim share.
 #[derive(Debug)]
 pub(super) struct Pod {
@@ -185,6 +188,7 @@ async fn serve(pod: Rc<Pod>) -> io::Result<()> {
         }
     });
     let listening = spawn_local(listen(pod.clone()));
+    let looking = spawn_local(look(pod.clone()));
     let deadline = pod
         .plan
         .deadline
@@ -202,15 +206,25 @@ async fn serve(pod: Rc<Pod>) -> io::Result<()> {
         eprintln!("cgroup: {error}");
     }
     pod.record.change(|state| state.over = Some(end));
-    while !pod.record.catch_up() {
+    while !pod.record.catch_up() && pod.folder.path().exists() {
         sleep(Duration::from_millis(200)).await;
     }
     over.send_replace(true);
     // It cannot fail, and says what it can.
     let _ = talking.await;
     listening.abort();
+    looking.abort();
     reaping.abort();
     Ok(())
+}
+
+/// A pod whose folder somebody has removed ends: nobody could ever take it over.
+async fn look(pod: Rc<Pod>) {
+    while pod.folder.path().exists() {
+        sleep(LOOK).await;
+    }
+    eprintln!("the folder {} is gone", pod.folder.path().display());
+    pod.stop_within(pod.grace());
 }
 
 /// SIGTERM and SIGINT to the shim end the pod.
