@@ -109,9 +109,9 @@ async fn ids() {
     if is_root() {
         check_output("id -u; id -G", |_, plan| plan.user = None, &["0", "0"]).await;
         check_output(
-            "grep CapEff /proc/self/status | tr -d '\\t'",
+            "grep -E 'CapEff|NoNewPrivs' /proc/self/status | tr -d '\\t'",
             as_user,
-            &["CapEff:0000000000000000"],
+            &["CapEff:0000000000000000", "NoNewPrivs:1"],
         )
         .await;
     }

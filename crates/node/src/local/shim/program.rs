@@ -106,7 +106,12 @@ fn become_user(user: &User) -> Result<(), Refusal> {
     }
     setgroups(&groups).map_err(|error| Refusal::setup("groups", error))?;
     setresgid(gid, gid, gid).map_err(|error| Refusal::setup("group", error))?;
-    setresuid(uid, uid, uid).map_err(|error| Refusal::setup("user", error))
+    setresuid(uid, uid, uid).map_err(|error| Refusal::setup("user", error))?;
+    if uid.is_root() {
+        return Ok(());
+    }
+    // The machine's own set-user-id programs are before the pod's eyes: they give it nothing.
+    rustix::thread::set_no_new_privs(true).map_err(|error| Refusal::setup("privileges", error))
 }
 
 /// Looks a program up as `execvp` does, with words for what is wrong.
