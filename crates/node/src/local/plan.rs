@@ -158,8 +158,12 @@ pub struct User {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Mount {
-    /// What exists (made by the agent).
+    /// What exists (made by the agent), as a path without links.
     pub source: PathBuf,
+    /// The part of it that is shown; absent: all. It is looked up at each start and never outside of `source`, whatever links
+    /// the pod has made there meanwhile.
+    #[serde(default)]
+    pub beneath: Option<PathBuf>,
     /// Where the processes see it.
     pub target: PathBuf,
     /// Whether they may only read.

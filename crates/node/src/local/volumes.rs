@@ -289,13 +289,14 @@ pub(crate) fn mounts(
             (Some(expression), _) => Some(variables.expand(expression)),
             (None, below) => below.map(str::to_owned),
         };
-        let source = match below {
-            None => volume.path.clone(),
-            Some(below) => sub_path(volume, Path::new(&below), users)
-                .map_err(|why| refuse(format!("subPath {below:?} of volume {:?} {why}", mount.name)))?,
-        };
+        if let Some(below) = &below {
+            sub_path(volume, Path::new(below), users)
+                .map_err(|why| refuse(format!("subPath {below:?} of volume {:?} {why}", mount.name)))?;
+        }
+        let source = volume.path.canonicalize();
         all.push(Mount {
-            source,
+            source: source.map_err(|error| Trouble::mount(format!("volume {:?}: {error}", mount.name)))?,
+            beneath: below.map(PathBuf::from),
             target,
             read_only: volume.read_only || mount.read_only == Some(true),
         });
@@ -305,7 +306,7 @@ pub(crate) fn mounts(
 }
 
 /// A part of a volume; made if it can be, and never outside of it whatever links there are.
-fn sub_path(volume: &Laid, below: &Path, users: Users) -> Result<PathBuf, String> {
+fn sub_path(volume: &Laid, below: &Path, users: Users) -> Result<(), String> {
     if !is_below(below) {
         return Err("leaves the volume".to_owned());
     }
@@ -329,8 +330,7 @@ fn sub_path(volume: &Laid, below: &Path, users: Users) -> Result<PathBuf, String
     if !real.starts_with(resolve(&volume.path)?) {
         return Err("leaves the volume".to_owned());
     }
-    // Through `..data` of a volume with contents, a container that starts again sees what is there then.
-    Ok(if volume.read_only { path } else { real })
+    Ok(())
 }
 
 /// Makes a pod's private folder.

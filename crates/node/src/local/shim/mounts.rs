@@ -6,13 +6,13 @@
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::statvfs::{FsFlags, statvfs};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 
 use crate::local::plan::Mount;
 
@@ -93,8 +93,7 @@ pub(super) fn make_view(staging: &Path, mounts: &[Mount]) -> Result<(), MountErr
     extend_root(staging, mounts)?;
     let mut held = Vec::new();
     for shown in mounts {
-        let source = rustix::fs::open(&shown.source, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|error| at("volume", &shown.source)(error.into()))?;
+        let source = open_source(shown)?;
         held.push(Held { shown, source });
     }
     let mut covered = Vec::new();
@@ -102,6 +101,23 @@ pub(super) fn make_view(staging: &Path, mounts: &[Mount]) -> Result<(), MountErr
         show(mount, held.get(..number).unwrap_or_default(), &mut covered)?;
     }
     Ok(())
+}
+
+/// Opens what is shown. Nobody can lead it elsewhere by a link: not above the volume, and not from outside of it.
+fn open_source(shown: &Mount) -> Result<OwnedFd, MountError> {
+    let open = |from, path: &Path, resolve| {
+        rustix::fs::openat2(from, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
+            .map_err(|error| at("volume", path)(error.into()))
+    };
+    let root = open(CWD, &shown.source, ResolveFlags::NO_SYMLINKS)?;
+    match &shown.beneath {
+        Some(part) => open(root.as_fd(), part, ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS),
+        None => Ok(root),
+    }
+}
+
+fn is_folder(found: &OwnedFd) -> rustix::io::Result<bool> {
+    Ok(FileType::from_raw_mode(rustix::fs::fstat(found)?.st_mode).is_dir())
 }
 
 /// Makes a new root if the first name of a path is missing in the machine's: before anything else, because nothing that was
@@ -118,9 +134,8 @@ fn extend_root(staging: &Path, mounts: &[Mount]) -> Result<(), MountError> {
         // What lies below another volume is made in that volume.
         let before = missing.get(..number).unwrap_or_default();
         if !before.iter().any(|other| mount.target.starts_with(&other.target)) {
-            let is_folder = fs::metadata(&mount.source)
-                .map_err(at("volume", &mount.source))?
-                .is_dir();
+            let is_folder =
+                is_folder(&open_source(mount)?).map_err(|error| at("volume", &mount.source)(error.into()))?;
             make(&mount.target, is_folder).map_err(at("cannot make", &mount.target))?;
         }
     }
@@ -136,9 +151,7 @@ fn first_name<'a>(path: &'a Path, folder: &Path) -> &'a OsStr {
 /// Shows a file or folder.
 fn show(mount: &Held<'_>, before: &[Held<'_>], covered: &mut Vec<PathBuf>) -> Result<(), MountError> {
     let (target, source) = (&mount.shown.target, mount.source());
-    let is_folder = fs::metadata(&source)
-        .map_err(at("volume", &mount.shown.source))?
-        .is_dir();
+    let is_folder = is_folder(&mount.source).map_err(|error| at("volume", &mount.shown.source)(error.into()))?;
     make_target(target, is_folder, before, covered)?;
     let found = fs::metadata(target).map_err(at("mount", target))?.is_dir();
     if found != is_folder {

@@ -153,21 +153,28 @@ pub(super) fn staging(folder: &PodFolder) -> PathBuf {
 
 fn make_view(folder: &PodFolder, plan: &PodPlan, container: &ContainerPlan) -> Result<(), Refusal> {
     rustix::system::sethostname(plan.hostname.as_bytes()).map_err(|error| Refusal::setup("host name", error))?;
-    let shown = |source: PathBuf, target: &Path, read_only: bool| Mount {
-        source,
-        target: target.to_owned(),
-        read_only,
+    // No pod can make a link on the way to its own folder.
+    let shown = |source: PathBuf, target: &Path| {
+        let source = source
+            .canonicalize()
+            .map_err(|error| Refusal::setup("pod's folder", format_args!("{}: {error}", source.display())))?;
+        Ok::<Mount, Refusal>(Mount {
+            source,
+            beneath: None,
+            target: target.to_owned(),
+            read_only: false,
+        })
     };
     let mut mounts = Vec::new();
     if folder.hosts().exists() {
-        mounts.push(shown(folder.hosts(), Path::new("/etc/hosts"), false));
+        mounts.push(shown(folder.hosts(), Path::new("/etc/hosts"))?);
     }
     if container.working_folder.is_none() {
-        mounts.push(shown(work(folder), Path::new(WORK), false));
+        mounts.push(shown(work(folder), Path::new(WORK))?);
     }
     mounts.extend(container.mounts.iter().cloned());
     if !container.message_path.as_os_str().is_empty() {
-        mounts.push(shown(folder.message(&container.name), &container.message_path, false));
+        mounts.push(shown(folder.message(&container.name), &container.message_path)?);
     }
     Ok(mounts::make_view(&staging(folder), &mounts)?)
 }
