@@ -309,6 +309,61 @@ async fn folders_that_a_killed_server_left() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_server_finds_when_it_comes_back() {
+    let mut scene = Scene::with(|options| options.host_paths = vec![std::env::temp_dir()]).await;
+    let shared = tempfile::tempdir().expect("a folder");
+    let open_to_all = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(shared.path(), open_to_all).expect("opened");
+    let spec = |restart: &str, text: &str| {
+        let mut container = shell(text);
+        container["volumeMounts"] = json!([{"name": "v", "mountPath": "/work"}]);
+        json!({
+            "restartPolicy": restart, "volumes": [{"name": "v", "hostPath": {"path": shared.path()}}],
+            "containers": [container],
+        })
+    };
+    let wait = "echo began; while [ ! -e /work/go ]; do sleep 0.02; done; echo done";
+    let kept = scene.pod("kept", spec("Never", wait)).await;
+    let deleted = scene
+        .pod("deleted", spec("Always", "echo began | tee -a /work/runs; sleep 60"))
+        .await;
+    for (name, pod) in [("kept", &kept), ("deleted", &deleted)] {
+        scene.until_log(pod, "began").await;
+        scene.world.until_phase(name, "Running").await;
+    }
+    let nodes: Api<Node> = Api::all(scene.world.client.clone());
+    let ghost = json!({
+        "metadata": {"name": "ghost", "labels": {"basalt.sh/local": "true"}},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    });
+    let ghost = serde_json::from_value(ghost).expect("a node");
+    nodes.create(&PostParams::default(), &ghost).await.expect("created");
+    scene.stop_agent().await;
+    let plan = scene.folder(&kept).join("plan.json");
+    let mode = std::fs::metadata(&plan).expect("a plan").permissions();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600);
+    // One plan cannot be read any more, and the pod is there; another's shim is gone, and the pod is to go.
+    std::fs::write(&plan, "{").expect("written");
+    kill_shim(&scene.folder(&deleted));
+    let params = DeleteParams::default();
+    scene.world.pods().delete("deleted", &params).await.expect("deleted");
+    scene.start_agent();
+    scene.world.until_gone("deleted").await;
+    let runs = std::fs::read_to_string(shared.path().join("runs")).expect("runs");
+    assert_eq!(runs, "began\n", "what is deleted is not run again");
+    let unserved = |node: Option<&Node>| {
+        let conditions = node.and_then(|node| node.status.as_ref()?.conditions.as_ref());
+        conditions.is_some_and(|all| all.iter().any(|c| c.type_ == "Ready" && c.status == "Unknown"))
+    };
+    until(nodes, "ghost", unserved).await.expect("nobody serves it");
+    std::fs::write(shared.path().join("go"), "").expect("written");
+    scene.world.until_phase("kept", "Succeeded").await;
+    assert_eq!(scene.log(&kept), "began\ndone", "it ran once");
+    scene.delete("kept").await;
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_find_each_other_by_name() {
     let scene = Scene::new().await;
     let services: Api<k8s_openapi::api::core::v1::Service> = Api::namespaced(scene.world.client.clone(), "default");

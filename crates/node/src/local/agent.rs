@@ -35,7 +35,7 @@ use tracing::{info, warn};
 use super::hosts::NamedService;
 use super::machine::cgroups::Hierarchies;
 use super::machine::register::Registration;
-use super::machine::{Machine, Places, Pressure, Reserve};
+use super::machine::{Machine, Places, Pressure, Reserve, kept_name};
 use super::plan::View;
 use super::state::PodState;
 use super::talk::{FromShim, ToShim};
@@ -233,9 +233,13 @@ impl LocalNode {
         };
         // Before anybody calls: who is known by a folder is not taken for a stranger.
         agent.adopt_all();
-        let written = shared.registration.write(&shared.client, agent.pressure).await;
+        let name = shared.registration.machine.name.as_str();
+        let written = match retire(&shared.client, Some(name)).await {
+            Ok(()) => shared.registration.write(&shared.client, agent.pressure).await,
+            error => error,
+        };
         written.map_err(|source| NodeError::Create {
-            name: shared.registration.machine.name.clone(),
+            name: name.to_owned(),
             source: Box::new(source),
         })?;
         Ok(Self {
@@ -317,9 +321,8 @@ async fn look_around(client: Client, options: LocalOptions) -> Result<Shared, No
     let (mut machine, hierarchies, view) = looked
         .await
         .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
-    if let Some(name) = &options.name {
-        machine.name.clone_from(name);
-    }
+    machine.name = kept_name(&places.data, options.name.as_deref(), &machine.name)
+        .map_err(|source| failed("the node's name in", &places.data, source))?;
     let powers = Powers {
         own: rustix::process::geteuid().as_raw(),
         allow_root: options.allow_root,

@@ -1,6 +1,7 @@
 //! What this machine is and permits.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use basalt_api::quantity::{Format, Quantity};
@@ -59,6 +60,23 @@ impl Machine {
             gpus: Gpus::find(),
         }
     }
+}
+
+/// The name that the node of this data folder keeps, whatever becomes of the host's: its pods are bound to it.
+pub(crate) fn kept_name(data: &Path, stated: Option<&str>, host: &str) -> io::Result<String> {
+    let file = data.join("node-name");
+    let kept = match fs::read_to_string(&file) {
+        Ok(text) => Some(text.trim().to_owned()).filter(|name| *name == node_name(name)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let name = stated.or(kept.as_deref()).unwrap_or(host).to_owned();
+    if kept.as_deref() != Some(&name) {
+        let draft = data.join("node-name.new");
+        fs::write(&draft, &name)?;
+        fs::rename(&draft, &file)?;
+    }
+    Ok(name)
 }
 
 fn cores() -> u64 {
@@ -183,6 +201,24 @@ mod tests {
         check("-x-", "x");
         check("", "localhost");
         check("___", "localhost");
+    }
+
+    #[test]
+    fn a_node_keeps_its_name() {
+        let data = tempfile::tempdir().unwrap();
+        let check = |stated: Option<&str>, host: &str, expected: &str| {
+            assert_eq!(
+                kept_name(data.path(), stated, host).unwrap(),
+                expected,
+                "{stated:?} {host}"
+            );
+        };
+        check(None, "first", "first");
+        check(None, "second", "first");
+        check(Some("stated"), "second", "stated");
+        check(None, "third", "stated");
+        fs::write(data.path().join("node-name"), "").unwrap();
+        check(None, "third", "third");
     }
 
     #[test]

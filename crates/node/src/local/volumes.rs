@@ -162,7 +162,11 @@ fn lay(
 
 /// A folder that everyone in the pod may use; those outside do not get to it, for it lies in a private one.
 fn open_folder(path: &Path, users: Users) -> io::Result<()> {
-    files::folder(path, if users.shared_group { 0o2777 } else { 0o777 }, users.owner)
+    files::folder(path, open_mode(users), users.owner)
+}
+
+fn open_mode(users: Users) -> u32 {
+    if users.shared_group { 0o2777 } else { 0o777 }
 }
 
 fn claim_folder(pod: &Pod, claim: &str, sources: &Sources, rules: &Rules, users: Users) -> Result<PathBuf, Trouble> {
@@ -284,6 +288,10 @@ pub(crate) fn mounts(
         if target.components().any(|part| part == Component::ParentDir) || target == Path::new("/") {
             return Err(refuse(format!("{:?} is no place for a volume", mount.mount_path)));
         }
+        if is_kernels(&target) {
+            let what = format!("{:?} is the kernel's: no place for a volume", mount.mount_path);
+            return Err(refuse(what));
+        }
         let expression = mount.sub_path_expr.as_deref().filter(|e| !e.is_empty());
         let below = match (expression, mount.sub_path.as_deref().filter(|s| !s.is_empty())) {
             (Some(expression), _) => Some(variables.expand(expression)),
@@ -315,15 +323,7 @@ fn sub_path(volume: &Laid, below: &Path, users: Users) -> Result<(), String> {
         if volume.read_only {
             return Err("does not exist".to_owned());
         }
-        let mut at = volume.path.clone();
-        for part in below.components() {
-            at.push(part);
-            let made = open_folder(&at, users);
-            let inside = made.and_then(|()| Ok(at.canonicalize()?.starts_with(volume.path.canonicalize()?)));
-            if !inside.map_err(|error| error.to_string())? {
-                return Err("leaves the volume".to_owned());
-            }
-        }
+        make_below(&volume.path, below, users)?;
     }
     let resolve = |path: &Path| path.canonicalize().map_err(|error| error.to_string());
     let real = resolve(&path)?;
@@ -331,6 +331,29 @@ fn sub_path(volume: &Laid, below: &Path, users: Users) -> Result<(), String> {
         return Err("leaves the volume".to_owned());
     }
     Ok(())
+}
+
+/// Makes folders in a volume. Pods write there at the same time: each step begins at a folder that is held, and follows no link.
+fn make_below(root: &Path, below: &Path, users: Users) -> Result<(), String> {
+    let words = |error: io::Error| error.to_string();
+    let mut at = files::hold(root).map_err(words)?;
+    let parts = below.components().filter(|part| *part != Component::CurDir);
+    for part in parts {
+        let name = Path::new(part.as_os_str());
+        at = files::folder_in(&at, name, open_mode(users), users.owner).map_err(|error| {
+            if files::is_link(&at, name) {
+                "leaves the volume".to_owned()
+            } else {
+                words(error)
+            }
+        })?;
+    }
+    Ok(())
+}
+
+/// Whether a path is of the kernel's own file systems, where nothing may be mounted.
+pub(crate) fn is_kernels(path: &Path) -> bool {
+    path.starts_with("/proc") || path.starts_with("/sys")
 }
 
 /// Makes a pod's private folder.

@@ -2,15 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use rustix::fs::FlockOperation;
+use serde_json::Value;
 use tracing::{info, warn};
 
 use super::super::folder::PodFolder;
-use super::super::plan::{PodPlan, Restart};
+use super::super::plan::{ContainerPlan, PodPlan, Restart};
 use super::super::state::{Ended, Now, Over, PodState};
 use super::pods::{LocalPod, Stage};
 use super::{Agent, Message, Shared, read_state};
@@ -24,18 +27,25 @@ pub(super) enum Left {
     End(Box<PodState>),
     /// The shim was killed and its containers with it; they may be started again.
     Again(Box<PodState>),
+    /// Processes of it do not go, or nobody can tell.
+    Remains,
     /// The shim never began.
     Nothing(String),
 }
 
 /// A shim that takes longer to leave hangs in the kernel.
-const LEAVING_MAX: std::time::Duration = std::time::Duration::from_secs(10);
+const LEAVING_MAX: Duration = Duration::from_secs(10);
 
 /// The state of an earlier shim of the same pod.
 const EARLIER: &str = "state.earlier.json";
 
-fn read_plan(folder: &PodFolder) -> Option<PodPlan> {
-    serde_json::from_slice(&fs::read(folder.plan()).ok()?).ok()
+/// How long until a pod is looked at again of which nobody knows yet what has become of it.
+const SOON: Duration = Duration::from_millis(200);
+const LATER: Duration = Duration::from_secs(1);
+
+/// What a plan says, whatever its form; nothing if it cannot be understood.
+fn words_of(folder: &PodFolder) -> io::Result<Value> {
+    fs::read(folder.plan()).map(|text| serde_json::from_slice(&text).unwrap_or_default())
 }
 
 impl Agent {
@@ -48,24 +58,35 @@ impl Agent {
                 continue;
             };
             let folder = PodFolder::of(&pods, &uid);
-            if let Some(plan) = read_plan(&folder).filter(|plan| plan.uid == uid) {
-                self.adopt(&folder, plan);
-            } else if let Err(error) = fs::remove_dir_all(folder.path()) {
+            let plan = words_of(&folder);
+            let whole = matches!(&plan, Ok(plan) if plan["uid"] == *uid);
+            let absent = matches!(&plan, Err(error) if error.kind() == io::ErrorKind::NotFound);
+            if absent || (!whole && !is_held(&folder) && !folder.state().exists()) {
                 // Half-written: nothing of it has ever run.
-                warn!(%error, uid, "a folder without a plan could not be removed");
+                if let Err(error) = fs::remove_dir_all(folder.path()) {
+                    warn!(%error, uid, "a folder without a plan could not be removed");
+                }
+                continue;
             }
+            if !whole {
+                warn!(uid, error = ?plan.as_ref().err(), "a plan cannot be read; its pod is taken over as far as it is known");
+            }
+            self.adopt(&folder, &uid, &plan.unwrap_or_default());
         }
         if !self.pods.is_empty() {
             info!(pods = self.pods.len(), "pods of the server before this one");
         }
     }
 
-    fn adopt(&mut self, folder: &PodFolder, plan: PodPlan) {
-        let mut pod = LocalPod::new(&plan.uid, &plan.namespace, &plan.name);
-        self.addresses.claim(plan.address);
-        pod.address = Some(plan.address);
+    fn adopt(&mut self, folder: &PodFolder, uid: &str, plan: &Value) {
+        let word = |key: &str| plan[key].as_str().unwrap_or_default();
+        let mut pod = LocalPod::new(uid, word("namespace"), word("name"));
+        if let Ok(address) = word("address").parse() {
+            self.addresses.claim(address);
+            pod.address = Some(address);
+        }
         pod.hosts = fs::read_to_string(folder.hosts()).unwrap_or_default();
-        pod.gpus = gpus_of(&plan);
+        pod.gpus = gpus_of(plan);
         pod.image_told = true;
         let written = fs::metadata(folder.plan()).and_then(|meta| meta.modified()).ok();
         pod.taken = written
@@ -73,8 +94,15 @@ impl Agent {
             .unwrap_or_else(Timestamp::now);
         let earlier = fs::read(folder.path().join(EARLIER)).ok();
         pod.earlier = earlier.and_then(|text| serde_json::from_slice(&text).ok());
-        let uid = plan.uid;
-        let state = read_state(folder).map(|state| pod.with_earlier(state));
+        let mut state = read_state(folder);
+        if let (Some(now), Some(earlier)) = (&state, &pod.earlier)
+            && now.shim == earlier.shim
+        {
+            // The server was killed after it had kept the state and before it had put it away.
+            put_away(folder);
+            state = None;
+        }
+        let state = state.map(|state| pod.with_earlier(state));
         match state {
             Some(state) if state.over.is_some() => {
                 pod.gpus.clear();
@@ -83,9 +111,9 @@ impl Agent {
             state => pod.stage = Stage::Running(state.map(Box::new)),
         }
         let unsure = matches!(pod.stage, Stage::Running(_));
-        self.pods.insert(uid.clone(), pod);
+        self.pods.insert(uid.to_owned(), pod);
         if unsure {
-            self.check_shim(&uid);
+            self.check_shim(uid);
         }
     }
 
@@ -110,34 +138,41 @@ impl Agent {
         if !matches!(pod.stage, Stage::Running(_)) {
             return;
         }
-        match left {
-            Left::Shim => {
+        let wanted = pod.wanted(self.listed);
+        let folder = PodFolder::of(&self.shared.places.pods(), uid);
+        match (left, wanted) {
+            (Left::Shim, _) => {
                 // It calls by itself; should it die before, somebody must notice.
                 if pod.orders.is_none() {
-                    self.look_later(uid, std::time::Duration::from_secs(1));
+                    self.look_later(uid, LATER);
                 }
             }
-            Left::End(state) => self.state_said(uid, *state),
-            Left::Again(state) => {
-                pod.earlier = Some(state);
+            (Left::Remains, _) => self.look_later(uid, LATER),
+            (Left::Again(_) | Left::Nothing(_), Wanted::Unknown) => self.look_later(uid, SOON),
+            (Left::End(state), _) | (Left::Again(state), Wanted::No) => {
+                keep(&folder, &folder.state(), &state);
+                self.state_said(uid, *state);
+            }
+            (Left::Again(state), Wanted::Yes) => {
+                // All runs so far, so that the next shim's count goes on from there.
+                let whole = pod.with_earlier(*state);
+                keep(&folder, &folder.path().join(EARLIER), &whole);
+                put_away(&folder);
+                pod.earlier = Some(Box::new(whole));
                 self.start_shim(uid);
             }
-            Left::Nothing(why) => {
-                if pod.object.is_none() && !self.listed {
-                    // Whether it is still wanted is not known yet.
-                    self.look_later(uid, std::time::Duration::from_millis(200));
-                } else if pod.attempts == 0 {
-                    // Also the way of a pod whose server was killed between the plan and the shim.
-                    pod.attempts = 1;
-                    self.start_shim(uid);
-                } else {
-                    pod.gpus.clear();
-                    pod.stage = Stage::Refused {
-                        reason: "ShimFailed".to_owned(),
-                        message: why,
-                    };
-                    self.look(uid);
-                }
+            // Also the way of a pod whose server was killed between the plan and the shim.
+            (Left::Nothing(_), Wanted::Yes) if pod.attempts == 0 => {
+                pod.attempts = 1;
+                self.start_shim(uid);
+            }
+            (Left::Nothing(why), Wanted::Yes | Wanted::No) => {
+                pod.gpus.clear();
+                pod.stage = Stage::Refused {
+                    reason: "ShimFailed".to_owned(),
+                    message: why,
+                };
+                self.look(uid);
             }
         }
     }
@@ -166,7 +201,7 @@ impl Agent {
             }
             Err(error) => {
                 warn!(%error, uid, "the pod's shim cannot be started; trying again");
-                self.look_later(uid, std::time::Duration::from_secs(1));
+                self.look_later(uid, LATER);
             }
         }
     }
@@ -182,15 +217,16 @@ impl Agent {
 }
 
 /// GPUs that a plan gave away.
-fn gpus_of(plan: &PodPlan) -> BTreeSet<String> {
-    let variables = plan
-        .init
-        .iter()
-        .chain(&plan.containers)
-        .flat_map(|container| &container.env);
+fn gpus_of(plan: &Value) -> BTreeSet<String> {
+    let containers = ["init", "containers"]
+        .into_iter()
+        .filter_map(|key| plan[key].as_array());
+    let variables = containers.flatten().filter_map(|container| container["env"].as_array());
     variables
-        .filter(|(name, _)| name == "CUDA_VISIBLE_DEVICES")
-        .flat_map(|(_, value)| value.split(','))
+        .flatten()
+        .filter(|variable| variable[0] == "CUDA_VISIBLE_DEVICES")
+        .filter_map(|variable| variable[1].as_str())
+        .flat_map(|gpus| gpus.split(','))
         .filter(|gpu| !gpu.is_empty())
         .map(str::to_owned)
         .collect()
@@ -212,55 +248,77 @@ fn what_is_left(shared: &Shared, uid: &str) -> Left {
     if state.shim.alive() || is_held(&folder) {
         return Left::Shim;
     }
+    let plan = match fs::read(folder.plan()) {
+        Ok(text) => serde_json::from_slice::<PodPlan>(&text).ok(),
+        Err(_) => return Left::Remains,
+    };
     if let Err(error) = super::super::shim::sweep(&folder) {
         warn!(%error, uid, "what a killed shim left could not be ended");
+        // Without a plan that can be understood it never could be; with one, nothing is started beside the old processes.
+        if plan.is_some() {
+            return Left::Remains;
+        }
     }
-    let lost = lost(state);
-    let restart = read_plan(&folder).map_or(Restart::Never, |plan| plan.restart);
-    let done =
-        |container: &super::super::state::ContainerState| matches!(&container.now, Now::Ended(e) if e.exit_code == 0);
-    let again = match restart {
-        Restart::Always => true,
-        // A container that has done its work is not run once more.
-        Restart::OnFailure => !lost.containers.values().any(done),
-        Restart::Never => false,
-    };
-    let write = |name: &Path, state: &PodState| {
-        let text = serde_json::to_vec(state).unwrap_or_default();
-        let draft = folder.path().join("state.draft");
-        fs::write(&draft, text).and_then(|()| fs::rename(&draft, name))
-    };
-    let kept = if again {
-        write(&folder.path().join(EARLIER), &lost).and_then(|()| fs::remove_file(folder.state()))
+    let lost = Box::new(lost(state));
+    if plan.is_some_and(|plan| may_run_again(&plan, &lost)) {
+        Left::Again(lost)
     } else {
-        write(&folder.state(), &lost)
-    };
-    if let Err(error) = kept {
-        warn!(%error, uid, "the state of a killed shim could not be kept");
-    }
-    if again {
-        Left::Again(Box::new(lost))
-    } else {
-        Left::End(Box::new(lost))
+        Left::End(lost)
     }
 }
 
-/// Whether a shim has the folder: it holds the lock on its plan.
-fn is_held(folder: &PodFolder) -> bool {
-    let Ok(plan) = fs::File::open(folder.plan()) else {
-        return false;
+/// Whether containers that were killed with their shim are started again.
+fn may_run_again(plan: &PodPlan, lost: &PodState) -> bool {
+    let done = |container: &ContainerPlan| {
+        let state = lost.containers.get(&container.name);
+        matches!(state.map(|state| &state.now), Some(Now::Ended(ended)) if ended.exit_code == 0)
     };
-    rustix::fs::flock(&plan, FlockOperation::NonBlockingLockShared).is_err()
+    match plan.restart {
+        Restart::Always => true,
+        // A container that has done its work is not run once more; init containers prepare each time anew.
+        Restart::OnFailure => !plan.containers.iter().any(done),
+        Restart::Never => false,
+    }
+}
+
+/// Writes a state as a whole.
+fn keep(folder: &PodFolder, name: &Path, state: &PodState) {
+    let draft = folder.path().join("state.draft");
+    let text = serde_json::to_vec(state).map_err(io::Error::from);
+    let kept = text
+        .and_then(|text| fs::write(&draft, text))
+        .and_then(|()| fs::rename(&draft, name));
+    if let Err(error) = kept {
+        warn!(%error, uid = state.uid, "the state of a killed shim could not be kept");
+    }
+}
+
+/// The next shim begins without the state of the one before.
+fn put_away(folder: &PodFolder) {
+    match fs::remove_file(folder.state()) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            warn!(%error, folder = %folder.path().display(), "the state of a killed shim could not be put away");
+        }
+        _ => {}
+    }
+}
+
+/// Whether a shim has the folder: it holds the lock on its plan. Where nobody can tell, it may.
+fn is_held(folder: &PodFolder) -> bool {
+    match fs::File::open(folder.plan()) {
+        Ok(plan) => rustix::fs::flock(&plan, FlockOperation::NonBlockingLockShared).is_err(),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
 }
 
 /// Removes a pod's folder. A shim that has said its last word may still be leaving: nobody writes there once it has left.
-pub(super) fn remove(folder: &PodFolder) -> std::io::Result<()> {
-    let until = std::time::Instant::now() + LEAVING_MAX;
-    while is_held(folder) && std::time::Instant::now() < until {
-        std::thread::sleep(std::time::Duration::from_millis(2));
+pub(super) fn remove(folder: &PodFolder) -> io::Result<()> {
+    let until = Instant::now() + LEAVING_MAX;
+    while is_held(folder) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(2));
     }
     match fs::remove_dir_all(folder.path()) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
@@ -294,14 +352,38 @@ fn lost(mut state: PodState) -> PodState {
     state
 }
 
+/// Whether a pod is to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Yes,
+    /// It was deleted, or its object is gone.
+    No,
+    /// Its object has not been listed yet.
+    Unknown,
+}
+
 impl LocalPod {
+    fn wanted(&self, listed: bool) -> Wanted {
+        match &self.object {
+            Some(_) if self.deleted() => Wanted::No,
+            Some(_) => Wanted::Yes,
+            None if listed => Wanted::No,
+            None => Wanted::Unknown,
+        }
+    }
+
     /// Counts the runs under earlier shims in.
     pub(super) fn with_earlier(&self, mut state: PodState) -> PodState {
         for (name, before) in self.earlier.iter().flat_map(|earlier| &earlier.containers) {
             let Some(container) = state.containers.get_mut(name) else {
                 continue;
             };
-            if let Now::Ended(ended) = &before.now {
+            let ended = match &before.now {
+                Now::Ended(ended) => Some(ended),
+                // It was to be started again.
+                Now::Waiting { .. } | Now::Running { .. } => before.last.as_ref(),
+            };
+            if let Some(ended) = ended {
                 container.restarts = container.restarts.saturating_add(before.restarts).saturating_add(1);
                 if container.last.is_none() {
                     container.last = Some(ended.clone());
@@ -311,3 +393,6 @@ impl LocalPod {
         state
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,6 +38,10 @@ impl Agent {
             .entry(uid.clone())
             .or_insert_with(|| LocalPod::new(&uid, namespace, name));
         pod.listed = round;
+        if pod.name.is_empty() {
+            // Taken over without a plan.
+            (pod.namespace.clone_from(namespace), pod.name.clone_from(name));
+        }
         let before = pod.object.replace(Arc::new(object));
         if let (Some(before), Some(now)) = (before.as_deref(), pod.object.as_deref()) {
             pod.deletion_seen |=
@@ -51,6 +55,11 @@ impl Agent {
             let status = now.status.as_ref();
             if let Some(time) = status.and_then(|s| s.start_time.as_ref()) {
                 pod.taken = time.0;
+            }
+            let address = status.and_then(|s| s.pod_ip.as_ref()?.parse().ok());
+            if let Some(address) = address.filter(|_| pod.address.is_none() && matches!(pod.stage, Stage::Running(_))) {
+                self.addresses.claim(address);
+                pod.address = Some(address);
             }
             if let Ok(shown) = serde_json::to_value(status) {
                 pod.shown = shown;

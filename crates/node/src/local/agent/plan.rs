@@ -67,7 +67,7 @@ impl Making<'_> {
             restart: restart_of(pod),
             deadline,
             grace_seconds: grace_of(pod),
-            limits: limits_of_pod(&containers),
+            limits: limits_of_pod(&init, &containers),
             init,
             containers,
             isolation: self.isolation.clone(),
@@ -94,7 +94,7 @@ impl Making<'_> {
             user,
             limits: limits_of(container)?,
             mounts: volumes::mounts(container, self.laid, &variables, self.users)?,
-            message_path: PathBuf::from(container.termination_message_path.as_deref().unwrap_or(MESSAGE_PATH)),
+            message_path: message_path_of(container)?,
             message_from_log: container.termination_message_policy.as_deref() == Some("FallbackToLogsOnError"),
             sidecar: is_sidecar(container),
             startup: probe(container.startup_probe.as_ref())?,
@@ -273,6 +273,15 @@ pub(crate) fn hostname_of(pod: &Pod) -> String {
     name.trim_end_matches(['-', '.']).to_owned()
 }
 
+fn message_path_of(container: &Container) -> Result<PathBuf, Trouble> {
+    let path = PathBuf::from(container.termination_message_path.as_deref().unwrap_or(MESSAGE_PATH));
+    if volumes::is_kernels(&path) {
+        let what = format!("{} is the kernel's: no terminationMessagePath", path.display());
+        return Err(unsupported(container, &what));
+    }
+    Ok(path)
+}
+
 fn limits_of(container: &Container) -> Result<Limits, Trouble> {
     let resources = container.resources.as_ref();
     let of = |limit: bool, key: &str| {
@@ -294,12 +303,23 @@ fn limits_of(container: &Container) -> Result<Limits, Trouble> {
     })
 }
 
-/// The whole pod has a bound where all its containers have one.
-fn limits_of_pod(containers: &[ContainerPlan]) -> Limits {
+/// The most that the pod uses at a time: its containers and sidecars, or an init container and the sidecars before it. It has a
+/// bound where all that run have one.
+fn limits_of_pod(init: &[ContainerPlan], containers: &[ContainerPlan]) -> Limits {
     let sum = |of: fn(&Limits) -> Option<u64>| {
-        containers
+        let mut beside = 0_u64;
+        let mut most = 0_u64;
+        for container in init {
+            let with = beside.saturating_add(of(&container.limits)?);
+            if container.sidecar {
+                beside = with;
+            }
+            most = most.max(with);
+        }
+        let together = containers
             .iter()
-            .try_fold(0_u64, |sum, c| Some(sum.saturating_add(of(&c.limits)?)))
+            .try_fold(beside, |sum, c| Some(sum.saturating_add(of(&c.limits)?)))?;
+        Some(together.max(most))
     };
     Limits {
         cpu_millis: sum(|l| l.cpu_millis),

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::net::Ipv4Addr;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::Arc;
 
 use futures::future::try_join_all;
@@ -153,7 +155,13 @@ fn fill(shared: &Shared, order: &Order, folder: &PodFolder, sources: &Sources) -
         };
         let plan = serde_json::to_vec(&making.plan()?).map_err(|error| failed(error.into()))?;
         let draft = folder.path().join("plan.json.new");
-        fs::write(&draft, plan)
+        // It tells the environment, secrets included.
+        let file = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&draft);
+        file.and_then(|mut file| file.write_all(&plan))
             .and_then(|()| fs::rename(&draft, folder.plan()))
             .map_err(failed)
     })();

@@ -147,11 +147,13 @@ impl Registration {
     }
 }
 
-/// Nodes of machines that nobody serves now say so: nothing is bound to them until somebody does.
-pub async fn retire(client: &Client) -> Result<(), kube::Error> {
+/// Nodes of machines that nobody serves now (all but the one that is) say so: nothing is bound to them until somebody does.
+pub async fn retire(client: &Client, served: Option<&str>) -> Result<(), kube::Error> {
     let nodes: Api<Node> = Api::all(client.clone());
     for node in nodes.list(&ListParams::default().labels(LOCAL_NODE)).await? {
-        let Some(name) = &node.metadata.name else { continue };
+        let Some(name) = node.metadata.name.as_deref().filter(|name| Some(*name) != served) else {
+            continue;
+        };
         let now = seconds(Timestamp::now());
         let condition = json!({
             "type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",

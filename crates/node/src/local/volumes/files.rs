@@ -4,8 +4,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{PermissionsExt, chown, fchown, symlink};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
 
 /// One file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +26,8 @@ pub(crate) struct FileText {
 pub(crate) type Owner = Option<(u32, u32)>;
 
 const DATA: &str = "..data";
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Makes the folder hold exactly these files. Nothing is written if it does already.
 pub(crate) fn replace(root: &Path, files: &[FileText], owner: Owner, stamp: &str) -> io::Result<bool> {
@@ -116,14 +122,42 @@ fn make_parents(root: &Path, path: &Path, owner: Owner) -> io::Result<()> {
 
 /// Makes a folder with its permissions and owner, if it is not there.
 pub(crate) fn folder(path: &Path, mode: u32, owner: Owner) -> io::Result<()> {
-    match fs::create_dir(path) {
-        Ok(()) => {
-            fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
-            give(path, owner)
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(ErrorKind::InvalidInput.into());
+    };
+    folder_in(&hold(parent)?, Path::new(name), mode, owner).map(drop)
+}
+
+/// Opens a folder to begin at.
+pub(crate) fn hold(path: &Path) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(path, FOLDER, Mode::empty())?)
+}
+
+/// Makes a folder in another, if it is not there; whoever puts a link in its place meanwhile gains nothing.
+pub(crate) fn folder_in(parent: &OwnedFd, name: &Path, mode: u32, owner: Owner) -> io::Result<OwnedFd> {
+    let made = match rustix::fs::mkdirat(parent, name, Mode::RWXU) {
+        Ok(()) => true,
+        Err(Errno::EXIST) => false,
+        Err(error) => return Err(error.into()),
+    };
+    let folder = rustix::fs::openat(parent, name, FOLDER | OFlags::NOFOLLOW, Mode::empty())?;
+    // What was made is the server's; another folder that was moved there is not, and stays as it is.
+    if made && rustix::fs::fstat(&folder)?.st_uid == rustix::process::geteuid().as_raw() {
+        let held = fs::File::from(folder);
+        // The owner first: a change of the owner may take permissions away.
+        if let Some((user, group)) = owner {
+            fchown(&held, Some(user), Some(group))?;
         }
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
+        held.set_permissions(fs::Permissions::from_mode(mode))?;
+        return Ok(held.into());
     }
+    Ok(folder)
+}
+
+/// Whether a name in a folder is a link.
+pub(crate) fn is_link(parent: &OwnedFd, name: &Path) -> bool {
+    rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink)
 }
 
 pub(crate) fn give(path: &Path, owner: Owner) -> io::Result<()> {
@@ -140,6 +174,27 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        let (outside, volume) = (folder.path().join("outside"), folder.path().join("volume"));
+        for path in [&outside, &volume] {
+            super::folder(path, 0o700, None).unwrap();
+        }
+        symlink(&outside, volume.join("link")).unwrap();
+        let held = hold(&volume).unwrap();
+        folder_in(&held, Path::new("link"), 0o777, None).unwrap_err();
+        assert!(is_link(&held, Path::new("link")));
+        assert_eq!(mode(&outside), 0o700);
+        let owner = rustix::process::geteuid().is_root().then_some((65_534, 65_534));
+        folder_in(&held, Path::new("own"), 0o2777, owner).unwrap();
+        assert_eq!(mode(&volume.join("own")), 0o2777);
+        // What was there before stays as it is.
+        folder_in(&held, Path::new("own"), 0o700, owner).unwrap();
+        assert_eq!(mode(&volume.join("own")), 0o2777);
+    }
 
     #[test]
     fn files_are_replaced_as_a_whole() {

@@ -263,6 +263,15 @@ fn volumes_are_mounted() {
         json!({"name": "v", "mountPath": "/a/../b"}),
         Err(&refused("\"/a/../b\" is no place for a volume")),
     );
+    for place in ["/proc", "/proc/self/x", "//sys/./fs"] {
+        let what = format!("{place:?} is the kernel's: no place for a volume");
+        check(&laid, json!({"name": "v", "mountPath": place}), Err(&refused(&what)));
+    }
+    check(
+        &laid,
+        json!({"name": "v", "mountPath": "/process"}),
+        Ok(("", "/process", false)),
+    );
     for below in ["../x", "/etc", "link/outside", "link/new"] {
         let mount = json!({"name": "v", "mountPath": "/a", "subPath": below});
         check(

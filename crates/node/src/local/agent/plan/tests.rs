@@ -50,7 +50,7 @@ fn container(more: Value) -> Value {
 fn a_pod_becomes_a_plan() {
     let spec = json!({
         "restartPolicy": "OnFailure", "activeDeadlineSeconds": 60, "terminationGracePeriodSeconds": 5, "hostname": "h",
-        "initContainers": [{"name": "i", "command": ["init"], "restartPolicy": "Always"}],
+        "initContainers": [{"name": "i", "command": ["init"], "restartPolicy": "Always", "resources": {"limits": {"cpu": "1", "memory": "2Ki"}}}],
         "containers": [container(json!({
             "resources": {"limits": {"cpu": "500m", "memory": "1Ki"}, "requests": {"cpu": "250m"}},
             "ports": [{"name": "web", "containerPort": 80}],
@@ -76,7 +76,7 @@ fn a_pod_becomes_a_plan() {
     );
     assert_eq!(
         (plan.limits.cpu_millis, plan.limits.memory_bytes),
-        (Some(500), Some(1024))
+        (Some(1_500), Some(3 * 1024))
     );
     let live = c.liveness.as_ref().unwrap();
     assert_eq!(
@@ -97,6 +97,39 @@ fn a_pod_becomes_a_plan() {
         (&Some(Action::Sleep(2)), &Some(Action::Exec(vec!["x".to_owned()])))
     );
     assert!(c.message_from_log && c.message_path == std::path::Path::new("/dev/termination-log"));
+}
+
+#[test]
+fn a_pod_is_bound_by_what_runs_at_a_time() {
+    // Mains, sidecars and init containers in order: `s3` is a sidecar with a limit of 3 cores, `i-` an init container with none.
+    let check = |init: &str, main: &str, cpu: Option<u64>| {
+        let all = |words: &str| -> Value {
+            let one = |(number, word): (usize, &str)| {
+                let (kind, limit) = word.split_at(1);
+                let mut one = container(json!({"name": format!("c{number}{kind}")}));
+                if kind == "s" {
+                    one["restartPolicy"] = json!("Always");
+                }
+                if limit != "-" {
+                    one["resources"] = json!({"limits": {"cpu": limit}});
+                }
+                one
+            };
+            words.split_whitespace().enumerate().map(one).collect()
+        };
+        let spec = json!({"initContainers": all(init), "containers": all(main)});
+        let limits = plan(spec, View::Namespaces).unwrap().limits;
+        assert_eq!(limits.cpu_millis, cpu.map(|cores| cores * 1_000), "{init} / {main}");
+    };
+    check("", "m1 m2", Some(3));
+    check("i2", "m1", Some(2));
+    check("i1 i4 i2", "m1 m2", Some(4));
+    check("s3", "m1", Some(4));
+    check("s3 i4", "m1", Some(7));
+    check("i4 s3", "m2", Some(5));
+    check("i-", "m1", None);
+    check("s-", "m1", None);
+    check("i1", "m1 m-", None);
 }
 
 #[test]
@@ -127,6 +160,7 @@ fn what_cannot_be_planned() {
     check(json!({"livenessProbe": {"tcpSocket": {"port": 70000}}}), "Unsupported");
     check(json!({"resources": {"limits": {"cpu": "odd"}}}), "Unsupported");
     check(json!({"securityContext": {"runAsUser": 0}}), "RootNotAllowed");
+    check(json!({"terminationMessagePath": "/proc/x"}), "Unsupported");
     check(
         json!({"volumeMounts": [{"name": "v", "mountPath": "/v"}]}),
         "InvalidMount",
