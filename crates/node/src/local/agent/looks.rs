@@ -40,7 +40,8 @@ impl Agent {
         pod.listed = round;
         if pod.name.is_empty() {
             // Taken over without a plan.
-            (pod.namespace.clone_from(namespace), pod.name.clone_from(name));
+            pod.namespace.clone_from(namespace);
+            pod.name.clone_from(name);
         }
         let before = pod.object.replace(Arc::new(object));
         if let (Some(before), Some(now)) = (before.as_deref(), pod.object.as_deref()) {
