@@ -18,5 +18,7 @@ mod limits;
 mod probes;
 #[path = "shim/rig.rs"]
 mod rig;
+#[path = "shim/trust.rs"]
+mod trust;
 #[path = "shim/view.rs"]
 mod view;

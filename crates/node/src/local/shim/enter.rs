@@ -81,6 +81,7 @@ fn enter(folder: &PodFolder, entry: Entry<'_>, command: &[&str]) -> Result<Infal
     Cgroups::of_container(&plan.isolation.cgroups, entry.container)
         .join()
         .map_err(|error| Refusal::setup("cgroup", error))?;
+    program::bound();
     join_view(plan.isolation.view, entry)?;
     let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
     let place = stage::place(folder, &plan, &container);

@@ -4,12 +4,13 @@
 //! is covered, in the private namespace, by a small tmpfs in which everything that was there is bound again.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, Metadata};
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, symlink};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 
+use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::statvfs::{FsFlags, statvfs};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
@@ -38,6 +39,8 @@ pub(super) enum MountError {
     },
     #[error("mount {}: there are more than {ENTRIES_MAX} files beside it", .0.display())]
     Crowded(PathBuf),
+    #[error("mount {}: what lies at or below /proc and /sys is the kernel's own", .0.display())]
+    Kernel(PathBuf),
 }
 
 fn at(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> MountError {
@@ -63,6 +66,11 @@ fn kind(is_folder: bool) -> &'static str {
     if is_folder { "folder" } else { "file" }
 }
 
+/// Whether a path, without links, leads to what the kernel shows of itself. Whoever covers that deceives those who read it.
+fn is_kernels(path: &Path) -> bool {
+    ["/proc", "/sys"].iter().any(|own| path.starts_with(own))
+}
+
 /// What is shown, with the source held open: what is mounted before it may cover its path.
 #[derive(Debug)]
 struct Held<'a> {
@@ -70,10 +78,21 @@ struct Held<'a> {
     source: OwnedFd,
 }
 
-impl Held<'_> {
-    fn source(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.source.as_raw_fd()))
-    }
+/// A path to what a descriptor stands for, whatever has become of its names.
+fn path_of(held: &impl AsRawFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()))
+}
+
+/// Holds what is at a path on which there are no links.
+fn hold(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat2(
+        CWD,
+        path,
+        flags,
+        Mode::empty(),
+        ResolveFlags::NO_SYMLINKS,
+    )?)
 }
 
 /// Makes the view, in a mount namespace of one's own. What the machine mounts later is still seen; nothing goes the other way.
@@ -88,6 +107,9 @@ pub(super) fn make_view(staging: &Path, mounts: &[Mount]) -> Result<(), MountErr
             .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
         if !mount.target.is_absolute() || !plain {
             return Err(MountError::Relative(mount.target.clone()));
+        }
+        if is_kernels(&mount.target) {
+            return Err(MountError::Kernel(mount.target.clone()));
         }
     }
     extend_root(staging, mounts)?;
@@ -105,18 +127,14 @@ pub(super) fn make_view(staging: &Path, mounts: &[Mount]) -> Result<(), MountErr
 
 /// Opens what is shown. Nobody can lead it elsewhere by a link: not above the volume, and not from outside of it.
 fn open_source(shown: &Mount) -> Result<OwnedFd, MountError> {
-    let open = |from, path: &Path, resolve| {
-        rustix::fs::openat2(from, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
-            .map_err(|error| at("volume", path)(error.into()))
-    };
-    let root = open(CWD, &shown.source, ResolveFlags::NO_SYMLINKS)?;
-    match &shown.beneath {
-        Some(part) => open(root.as_fd(), part, ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS),
-        None => Ok(root),
-    }
+    let root = hold(&shown.source).map_err(at("volume", &shown.source))?;
+    let Some(part) = &shown.beneath else { return Ok(root) };
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    rustix::fs::openat2(&root, part, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
+        .map_err(|error| at("volume", part)(error.into()))
 }
 
-fn is_folder(found: &OwnedFd) -> rustix::io::Result<bool> {
+fn is_folder(found: &OwnedFd) -> io::Result<bool> {
     Ok(FileType::from_raw_mode(rustix::fs::fstat(found)?.st_mode).is_dir())
 }
 
@@ -129,14 +147,16 @@ fn extend_root(staging: &Path, mounts: &[Mount]) -> Result<(), MountError> {
     };
     let missing: Vec<&Mount> = mounts.iter().filter(missing).collect();
     let Some(first) = missing.first() else { return Ok(()) };
-    cover(Path::new("/"), staging, first_name(&first.target, Path::new("/")))?;
+    let staging = staging.canonicalize().map_err(at("folder", staging))?;
+    cover(Path::new("/"), &staging, first_name(&first.target, Path::new("/")))?;
+    let root = hold(Path::new("/")).map_err(at("folder", Path::new("/")))?;
     for (number, mount) in missing.iter().enumerate() {
         // What lies below another volume is made in that volume.
         let before = missing.get(..number).unwrap_or_default();
         if !before.iter().any(|other| mount.target.starts_with(&other.target)) {
-            let is_folder =
-                is_folder(&open_source(mount)?).map_err(|error| at("volume", &mount.source)(error.into()))?;
-            make(&mount.target, is_folder).map_err(at("cannot make", &mount.target))?;
+            let is_folder = is_folder(&open_source(mount)?).map_err(at("volume", &mount.source))?;
+            let below = mount.target.strip_prefix("/").unwrap_or(&mount.target);
+            make(&root, below, is_folder).map_err(at("cannot make", &mount.target))?;
         }
     }
     Ok(())
@@ -150,77 +170,105 @@ fn first_name<'a>(path: &'a Path, folder: &Path) -> &'a OsStr {
 
 /// Shows a file or folder.
 fn show(mount: &Held<'_>, before: &[Held<'_>], covered: &mut Vec<PathBuf>) -> Result<(), MountError> {
-    let (target, source) = (&mount.shown.target, mount.source());
-    let is_folder = is_folder(&mount.source).map_err(|error| at("volume", &mount.shown.source)(error.into()))?;
-    make_target(target, is_folder, before, covered)?;
-    let found = fs::metadata(target).map_err(at("mount", target))?.is_dir();
-    if found != is_folder {
+    let (target, source) = (&mount.shown.target, &mount.source);
+    let source_is_folder = is_folder(source).map_err(at("volume", &mount.shown.source))?;
+    if !target.exists() {
+        make_target(target, source_is_folder, before, covered)?;
+    }
+    // Whatever links there are on the way, they are followed once: here.
+    let real = target.canonicalize().map_err(at("mount", target))?;
+    if is_kernels(&real) {
+        return Err(MountError::Kernel(target.clone()));
+    }
+    let place = hold(&real).map_err(at("mount", target))?;
+    let place_is_folder = is_folder(&place).map_err(at("mount", target))?;
+    if place_is_folder != source_is_folder {
         return Err(MountError::Kind {
             path: target.clone(),
-            source_kind: kind(is_folder),
-            target_kind: kind(found),
+            source_kind: kind(source_is_folder),
+            target_kind: kind(place_is_folder),
         });
     }
-    bind(&source, target).map_err(at("cannot mount", target))?;
+    bind(&path_of(source), &path_of(&place)).map_err(at("cannot mount", target))?;
     if mount.shown.read_only {
-        read_only(target).map_err(at("cannot make read-only", target))?;
+        shut(&real, source).map_err(at("cannot make read-only", target))?;
     }
     Ok(())
 }
 
-/// Sees to it that there is something to mount at.
+/// Makes what was just mounted read-only, if it is still that which is found there.
+fn shut(place: &Path, source: &OwnedFd) -> io::Result<()> {
+    let mounted = hold(place)?;
+    let (found, wanted) = (rustix::fs::fstat(&mounted)?, rustix::fs::fstat(source)?);
+    if (found.st_dev, found.st_ino) != (wanted.st_dev, wanted.st_ino) {
+        return Err(io::Error::other("something else is there now"));
+    }
+    read_only(&path_of(&mounted))
+}
+
+/// Makes something to mount at.
 fn make_target(
     target: &Path,
     is_folder: bool,
     before: &[Held<'_>],
     covered: &mut Vec<PathBuf>,
 ) -> Result<(), MountError> {
-    if target.exists() {
-        return Ok(());
-    }
-    // Below a volume the mount point is made in the volume itself, as container runtimes do.
-    let within = |mount: &&Held<'_>| target != mount.shown.target && target.starts_with(&mount.shown.target);
-    let volume = before.iter().rev().find(within);
-    if let Some((volume, rest)) =
-        volume.and_then(|volume| Some((volume, target.strip_prefix(&volume.shown.target).ok()?)))
-    {
-        return make(&volume.source().join(rest), is_folder).map_err(at("cannot make", target));
+    if let Some((volume, below)) = volume_above(target, before) {
+        return make(&volume.source, below, is_folder).map_err(at("cannot make", target));
     }
     let parent = target
         .ancestors()
         .skip(1)
         .find(|path| path.is_dir())
         .unwrap_or(Path::new("/"));
-    if !covered.iter().any(|covered| covered == parent) {
-        cover(parent, parent, first_name(target, parent))?;
-        covered.push(parent.to_owned());
+    let below = target.strip_prefix(parent).unwrap_or(target);
+    let real = parent.canonicalize().map_err(at("folder", parent))?;
+    if is_kernels(&real) {
+        return Err(MountError::Kernel(target.to_owned()));
     }
-    make(target, is_folder).map_err(at("cannot make", target))
+    // The machine's own links can lead into a volume as well.
+    if let Some((volume, below)) = volume_above(&real.join(below), before) {
+        return make(&volume.source, below, is_folder).map_err(at("cannot make", target));
+    }
+    if !covered.contains(&real) {
+        cover(&real, &real, first_name(target, parent))?;
+        covered.push(real.clone());
+    }
+    let folder = hold(&real).map_err(at("folder", &real))?;
+    make(&folder, below, is_folder).map_err(at("cannot make", target))
+}
+
+/// The volume that a path lies in, and where in it: there a mount point is made in the volume itself, as container runtimes do.
+fn volume_above<'a, 'b>(path: &'b Path, before: &'a [Held<'a>]) -> Option<(&'a Held<'a>, &'b Path)> {
+    let within = |mount: &&Held<'_>| path != mount.shown.target && path.starts_with(&mount.shown.target);
+    let volume = before.iter().rev().find(within)?;
+    Some((volume, path.strip_prefix(&volume.shown.target).ok()?))
 }
 
 /// Covers a folder by one that can be changed, with the same content but for one name. The root is not covered but replaced,
 /// by what is made at `place`.
 fn cover(folder: &Path, place: &Path, without: &OsStr) -> Result<(), MountError> {
-    let below = File::open(folder).map_err(at("folder", folder))?;
-    let entries = fs::read_dir(folder).map_err(at("folder", folder))?;
+    let below = hold(folder).map_err(at("folder", folder))?;
+    let beneath = path_of(&below);
+    let entries = fs::read_dir(&beneath).map_err(at("folder", folder))?;
     let entries: Vec<_> = entries.take(ENTRIES_MAX + 1).filter_map(Result::ok).collect();
     if entries.len() > ENTRIES_MAX {
         return Err(MountError::Crowded(folder.to_owned()));
     }
-    tmpfs(place, below.metadata().map_err(at("folder", folder))?.mode()).map_err(at("cannot cover", folder))?;
+    let like = fs::metadata(&beneath).map_err(at("folder", folder))?;
+    tmpfs(place, &like).map_err(at("cannot cover", folder))?;
     if place != folder {
         // It lies inside what is bound next, and must not be copied into itself.
         change(place, MsFlags::MS_UNBINDABLE).map_err(at("cannot cover", folder))?;
     }
-    let beneath = PathBuf::from(format!("/proc/self/fd/{}", below.as_raw_fd()));
+    let fresh = hold(place).map_err(at("cannot cover", folder))?;
     let dispensable = folder == Path::new("/dev");
     for entry in entries {
         let name = entry.file_name();
         if name == without || (dispensable && numbered_console(&name)) {
             continue;
         }
-        let (from, to) = (beneath.join(&name), place.join(&name));
-        repeat(&from, &to).map_err(at("cannot keep", &folder.join(&name)))?;
+        repeat(&beneath.join(&name), &fresh, &name).map_err(at("cannot keep", &folder.join(&name)))?;
     }
     if place != folder {
         enter(place).map_err(at("cannot make the root", place))?;
@@ -237,16 +285,16 @@ fn numbered_console(name: &OsStr) -> bool {
         .any(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// A small file system in memory: it holds little more than names.
-fn tmpfs(place: &Path, mode: u32) -> io::Result<()> {
-    let options = format!("mode={:o},size=16m", mode & 0o7777);
-    Ok(mount(
-        Some("tmpfs"),
-        place,
-        Some("tmpfs"),
-        MsFlags::empty(),
-        Some(options.as_str()),
-    )?)
+/// A small file system in memory, for whom the folder is that it covers: it holds little more than names.
+fn tmpfs(place: &Path, like: &Metadata) -> io::Result<()> {
+    let options = format!("mode={:o},size=16m", like.mode() & 0o7777);
+    let owned = format!("{options},uid={},gid={}", like.uid(), like.gid());
+    let mount_with = |options: &str| mount(Some("tmpfs"), place, Some("tmpfs"), MsFlags::empty(), Some(options));
+    match mount_with(&owned) {
+        // In a user namespace most owners are nobody that anything can be given to.
+        Err(Errno::EINVAL) => Ok(mount_with(&options)?),
+        other => Ok(other?),
+    }
 }
 
 /// How a mount behaves from now on.
@@ -255,40 +303,56 @@ fn change(place: &Path, flags: MsFlags) -> io::Result<()> {
     Ok(mount(none, place, none, flags, none)?)
 }
 
-/// The same file, folder or link at another place.
-fn repeat(from: &Path, to: &Path) -> io::Result<()> {
+/// The same file, folder or link in another folder.
+fn repeat(from: &Path, folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
     let kind = match fs::symlink_metadata(from) {
         Ok(found) => found.file_type(),
         // It has gone meanwhile.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
+    let to = path_of(folder).join(name);
     if kind.is_symlink() {
         return symlink(fs::read_link(from)?, to);
     }
-    make(to, kind.is_dir())?;
-    match bind(from, to) {
+    make(folder, Path::new(name), kind.is_dir())?;
+    match bind(from, &to) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
 }
 
-/// An empty file or folder, with what lies above it.
-fn make(path: &Path, is_folder: bool) -> io::Result<()> {
-    let mut folders = DirBuilder::new();
-    folders.recursive(true).mode(0o755);
-    if is_folder {
-        return folders.create(path);
+/// An empty file or folder below a folder that is held, with what lies between. No link is followed: a pod may have made it.
+fn make(folder: &OwnedFd, below: &Path, is_folder: bool) -> io::Result<()> {
+    let mut names = below.iter().peekable();
+    let mut above = folder.try_clone()?;
+    while let Some(name) = names.next() {
+        above = match step(&above, name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if is_folder || names.peek().is_some() {
+                    rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o755))?;
+                } else {
+                    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
+                    rustix::fs::openat(&above, name, flags, Mode::from_raw_mode(0o644))?;
+                }
+                step(&above, name)?
+            }
+            other => other?,
+        };
     }
-    if let Some(parent) = path.parent() {
-        folders.create(parent)?;
-    }
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o644)
-        .open(path)
-        .map(drop)
+    Ok(())
+}
+
+/// One name further.
+fn step(above: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    rustix::fs::openat2(above, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve).map_err(|error| {
+        if error == rustix::io::Errno::LOOP {
+            io::Error::other(format!("{} is a link", name.display()))
+        } else {
+            error.into()
+        }
+    })
 }
 
 /// The new root becomes the root, the old one goes.

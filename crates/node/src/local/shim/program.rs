@@ -28,14 +28,17 @@ pub(super) fn become_it(
     view: View,
     keeper: Option<Pid>,
 ) -> Result<Infallible, Refusal> {
-    bound();
+    // The pod's own folder lies inside a private one, where the user could not go; anywhere else the user goes by itself.
+    let own_place = container.working_folder.is_none() && view == View::Shared;
+    if own_place {
+        enter(place)?;
+    }
     if view != View::UserNamespaces
         && let Some(user) = &container.user
     {
-        // Before the ids change, so that a folder inside a private one can be entered.
-        enter(place)?;
         become_user(user)?;
-    } else {
+    }
+    if !own_place {
         enter(place)?;
     }
     if let Some(keeper) = keeper {
@@ -60,11 +63,15 @@ pub(super) fn become_it(
     Err(cannot_run(&program, &error))
 }
 
-/// What the server may have raised for itself goes back to what programs expect.
-fn bound() {
-    // The shim is protected from the kernel's search for memory; a container is not.
-    if let Err(error) = fs::write("/proc/self/oom_score_adj", "0") {
-        eprintln!("oom_score_adj: {error}");
+/// What the server may have raised for itself goes back to what programs expect. To be called before the container's view is
+/// there: files of the machine are written.
+pub(super) fn bound() {
+    // The shim may be protected from the kernel's search for memory; a container is not.
+    let file = "/proc/self/oom_score_adj";
+    let protected = fs::read_to_string(file).is_ok_and(|text| text.starts_with('-'));
+    if protected {
+        // Who may not give the protection up is not harmed by it.
+        let _ = fs::write(file, "0");
     }
     rustix::process::umask(Mode::from_raw_mode(0o022));
     let descriptors = rustix::process::getrlimit(Resource::Nofile);

@@ -99,6 +99,7 @@ fn begin(folder: &PodFolder, name: &str, shim: Option<Pid>) -> Result<Infallible
     Cgroups::of_container(&plan.isolation.cgroups, name)
         .join()
         .map_err(|error| Refusal::setup("cgroup", error))?;
+    program::bound();
     match plan.isolation.view {
         plan::View::Shared => {}
         plan::View::Namespaces => {

@@ -39,9 +39,11 @@ pub fn find_view(program: &Path) -> View {
 /// Tries.
 pub(super) fn main() -> ExitCode {
     let own = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWUTS;
+    // In a user namespace a pod is outside still who the server is: that must not be root.
+    let root = rustix::process::geteuid().is_root();
     let found = if unshare(own).is_ok() && can_mount().is_ok() {
         NAMESPACES
-    } else if unshare(own | CloneFlags::CLONE_NEWUSER).is_ok() && can_mount().is_ok() {
+    } else if !root && unshare(own | CloneFlags::CLONE_NEWUSER).is_ok() && can_mount().is_ok() {
         USER_NAMESPACES
     } else {
         SHARED
