@@ -146,11 +146,13 @@ fn write_status(view: &QueueView<'_>, now: Timestamp) -> Vec<Change> {
         return Vec::new();
     };
     let uid = view.queue.metadata.uid.clone();
+    // Whoever takes a node must still be where it was in the tree when that was decided.
+    let resource_version = view.queue.metadata.resource_version.clone();
     let mut changes = vec![Change::Patch {
         target: target.clone(),
         subresource: Some("status".to_owned()),
         uid: uid.clone(),
-        resource_version: None,
+        resource_version: resource_version.filter(|_| reserved::takes(&old, &new)),
         merge: json!({ "status": merge }),
     }];
     if let Some(uid) = uid {

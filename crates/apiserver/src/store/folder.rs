@@ -11,6 +11,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::model::OpenError;
 
@@ -24,6 +25,8 @@ const LOG_FILE: &str = "log.redb";
 const KIND: &str = "basalt store";
 /// More than this is no file of ours.
 const FILE_BYTES_MAX: u64 = 4096;
+/// How long a lock is waited for whose holder lives no more.
+const HEIR_MAX: Duration = Duration::from_secs(2);
 
 /// A store's folder, locked until this is dropped.
 #[derive(Debug)]
@@ -172,23 +175,35 @@ fn lock(path: &Path) -> Result<File, OpenError> {
         .truncate(false)
         .open(&at);
     let mut file = open.map_err(fail)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut holder = String::new();
-            // Who holds it is told as far as it is known.
-            let _ = (&file).take(FILE_BYTES_MAX).read_to_string(&mut holder);
+    // A child that was being started when its server was killed holds the lock until it has become its program.
+    let until = Instant::now() + HEIR_MAX;
+    loop {
+        let holder = match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) => holder(&mut file),
+            Err(TryLockError::Error(source)) => return Err(fail(source)),
+        };
+        let gone = holder.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists());
+        if !gone || Instant::now() > until {
             return Err(OpenError::Locked {
                 path: path.to_owned(),
-                pid: holder.trim().parse().ok(),
+                pid: holder,
             });
         }
-        Err(TryLockError::Error(source)) => return Err(fail(source)),
+        std::thread::sleep(Duration::from_millis(5));
     }
     file.set_len(0).map_err(fail)?;
     file.rewind().map_err(fail)?;
     writeln!(file, "{}", std::process::id()).map_err(fail)?;
     Ok(file)
+}
+
+/// Who holds the lock, as far as it is known.
+fn holder(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.rewind().ok()?;
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
 }
 
 fn foreign(path: &Path, why: String) -> OpenError {

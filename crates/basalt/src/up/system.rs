@@ -237,7 +237,9 @@ impl System {
     async fn start_node(&mut self, report: &mpsc::Sender<anyhow::Error>) -> anyhow::Result<()> {
         let client = self.server.client("basalt:node");
         let Some(options) = self.options.local.clone() else {
-            return agent::retire(&client, None).await.context("nodes that are not served now");
+            return agent::retire(&client, None)
+                .await
+                .context("nodes that are not served now");
         };
         let stop_pods = options.stop_pods;
         let node = LocalNode::start(client, options).await?;

@@ -80,12 +80,6 @@ pub(super) fn news(old: &QueueStatus, new: &QueueStatus) -> Vec<(String, String,
             tell("ReservationLost", is.message.clone(), EventType::Warning);
         }
     }
-    let nodes = |reservation: &Option<Reservation>| -> BTreeSet<String> {
-        let nodes = reservation
-            .as_ref()
-            .map(|reservation| reservation.nodes.iter().cloned());
-        nodes.into_iter().flatten().collect()
-    };
     let (before, after) = (nodes(&old.reservation), nodes(&new.reservation));
     if before != after {
         let parts = [("locked", &after, &before), ("released", &before, &after)];
@@ -102,6 +96,18 @@ pub(super) fn news(old: &QueueStatus, new: &QueueStatus) -> Vec<(String, String,
         tell(reason, message, EventType::Normal);
     }
     news
+}
+
+fn nodes(reservation: &Option<Reservation>) -> BTreeSet<String> {
+    let nodes = reservation
+        .as_ref()
+        .map(|reservation| reservation.nodes.iter().cloned());
+    nodes.into_iter().flatten().collect()
+}
+
+/// Whether a node is locked that was not before.
+pub(super) fn takes(old: &QueueStatus, new: &QueueStatus) -> bool {
+    !nodes(&new.reservation).is_subset(&nodes(&old.reservation))
 }
 
 fn listed(names: &[&str]) -> String {

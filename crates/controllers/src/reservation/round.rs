@@ -261,12 +261,18 @@ impl Round<'_> {
             .filter(|other| *other != number && self.below.get(*other).is_some_and(|below| below.contains(&number)))
             .filter(|other| self.bids.get(*other).is_some_and(|bid| bid.ask.is_some()))
             .collect();
+        // A queue that came with a node of its own, from below another, brings it along: that one has to let go first.
+        let is_others = |place: &usize| {
+            let holders = self.holders.get(*place);
+            holders.is_some_and(|holders| holders.iter().any(|other| !self.related(number, *other)))
+        };
         let may_take = |place: &usize| {
             has(held, *place)
-                || above.iter().all(|other| {
-                    let chosen = self.choices.get(*other).and_then(Option::as_ref);
-                    has(self.held_by(*other), *place) && chosen.is_some_and(|choice| has(&choice.places, *place))
-                })
+                || !is_others(place)
+                    && above.iter().all(|other| {
+                        let chosen = self.choices.get(*other).and_then(Option::as_ref);
+                        has(self.held_by(*other), *place) && chosen.is_some_and(|choice| has(&choice.places, *place))
+                    })
         };
         let must_keep = |place: &usize| {
             let below = bid.and_then(|_| self.below.get(number));

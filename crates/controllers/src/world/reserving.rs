@@ -251,9 +251,10 @@ impl World {
         if let (Some(Stake { met: None, .. }), Some((true, _))) = (&before, met(&after)) {
             self.reserving.seconds_to_met.insert(name.to_owned(), 0.0);
         }
-        // Another incarnation holds nothing that was decided for this one.
-        let uid = |stake: &Option<Stake>| stake.as_ref().map(|stake| stake.uid.clone());
-        if uid(&before) != uid(&after) {
+        // Another incarnation holds nothing that was decided for this one. Nor is what was decided for one place in the tree
+        // written in another: such a write names the version that it was decided on.
+        let place = |stake: &Option<Stake>| stake.as_ref().map(|stake| (stake.uid.clone(), stake.parent.clone()));
+        if place(&before) != place(&after) {
             self.reserving.decisions.remove(name);
         }
         let was = !self.reserving.interested.is_empty();
