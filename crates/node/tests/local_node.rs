@@ -182,6 +182,13 @@ async fn what_cannot_be_is_refused_with_a_reason() {
         assert!(!scene.folder(&pod).exists());
         scene.delete(name).await;
     }
+    // A deadline holds while the pod waits.
+    let mut waiting = with_volume(json!({"name": "v", "configMap": {"name": "never"}}));
+    waiting["activeDeadlineSeconds"] = json!(1);
+    scene.pod("waiting", waiting).await;
+    let status = scene.world.until_phase("waiting", "Failed").await;
+    assert_eq!(status.reason.as_deref(), Some("DeadlineExceeded"), "{status:?}");
+    scene.delete("waiting").await;
     scene.end().await;
 }
 
@@ -447,7 +454,12 @@ async fn pods_end_with_the_server_if_that_is_wanted() {
     let pod = scene.pod("long", spec).await;
     scene.until_log(&pod, "from the machine").await;
     scene.world.until_phase("long", "Running").await;
+    // One has not called yet when the server leaves.
+    let late = scene.script("late", "sleep 60").await;
+    let plan = scene.folder(&late).join("plan.json");
+    until_true("the plan", || plan.exists()).await;
     scene.stop_agent().await;
     let status = scene.world.until_phase("long", "Failed").await;
     assert_eq!(exit_code(&status), Some(143));
+    assert!(state_of(&scene.folder(&late))["over"].is_object());
 }

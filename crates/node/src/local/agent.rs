@@ -8,6 +8,7 @@ mod admission;
 mod adopt;
 mod calls;
 mod claims;
+mod leaving;
 mod looks;
 mod names;
 mod notes;
@@ -15,6 +16,7 @@ mod plan;
 mod pods;
 mod prepare;
 mod talks;
+mod times;
 mod users;
 mod watches;
 
@@ -91,11 +93,6 @@ impl LocalOptions {
 
 /// Heartbeat of the node.
 const BEAT: Duration = Duration::from_secs(10);
-/// How long a shutdown waits for requests on their way.
-const FINISH_MAX: Duration = Duration::from_secs(2);
-/// How long pods that are to end with the server are waited for, beyond their grace.
-const STOP_MAX: Duration = Duration::from_secs(40);
-
 /// What tasks read and nobody changes.
 struct Shared {
     client: Client,
@@ -150,6 +147,7 @@ enum Message {
     /// A time has come to look again.
     Look {
         uid: String,
+        number: u64,
     },
     /// A shim that is gone: what is left of its pod.
     Recovered {
@@ -191,6 +189,8 @@ struct Agent {
     pressure: Pressure,
     /// Shims started so far.
     children: u64,
+    /// The server leaves: nothing is started any more.
+    leaving: bool,
 }
 
 /// Makes this machine a node and serves it until `shutdown` resolves; then its pods go on, unless the options say otherwise.
@@ -230,6 +230,7 @@ impl LocalNode {
             listed: false,
             pressure: Pressure::now(&shared.places.data),
             children: 0,
+            leaving: false,
         };
         // Before anybody calls: who is known by a folder is not taken for a stranger.
         agent.adopt_all();
@@ -295,7 +296,7 @@ impl LocalNode {
         calls.abort();
         // What was noted is still written: the channel ends with the agent.
         drop(agent);
-        let _ = tokio::time::timeout(FINISH_MAX, notes).await;
+        let _ = tokio::time::timeout(leaving::FINISH_MAX, notes).await;
     }
 }
 
@@ -413,7 +414,7 @@ impl Agent {
             Message::Exited { uid, child } => self.shim_exited(&uid, child),
             Message::Prepared { uid, result } => self.prepared(&uid, result),
             Message::Answered { uid, answer } => self.answered(&uid, answer),
-            Message::Look { uid } => self.look_again(&uid),
+            Message::Look { uid, number } => self.time_came(&uid, number),
             Message::Recovered { uid, left } => self.recovered(&uid, left),
             Message::Refreshed { uid, result } => self.refreshed(&uid, result),
             Message::Removed { uid } => self.forget(&uid),
@@ -443,33 +444,6 @@ impl Agent {
                 warn!(%error, "the node could not be written");
             }
         });
-    }
-
-    /// Finishes what is on its way; ends the pods if that is wanted.
-    async fn leave(&mut self, inbox: &mut UnboundedReceiver<Message>) {
-        let mut limit = FINISH_MAX;
-        if self.shared.options.stop_pods {
-            limit = STOP_MAX;
-            for pod in self.pods.values().filter(|pod| pod.active()) {
-                let grace = pod.object.as_deref().map_or(0, plan::grace_of);
-                limit = limit.max(Duration::from_secs(u64::from(grace)) + STOP_MAX);
-                if let Some((_, orders)) = &pod.orders {
-                    let _ = orders.send(ToShim::Stop { grace_seconds: grace });
-                }
-            }
-        }
-        let until = tokio::time::Instant::now() + limit;
-        while self.is_busy() {
-            match tokio::time::timeout_at(until, inbox.recv()).await {
-                Ok(Some(message)) => self.heard(message),
-                _ => break,
-            }
-        }
-    }
-
-    fn is_busy(&self) -> bool {
-        let stops = self.shared.options.stop_pods;
-        self.pods.values().any(|pod| pod.sent || (stops && pod.active()))
     }
 
     /// Tells the pod's owner something.

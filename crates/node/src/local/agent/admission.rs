@@ -11,6 +11,9 @@ use super::super::trouble::Trouble;
 use super::Agent;
 use super::pods::Stage;
 
+/// The event of a pod that waits for GPUs of pods that are ending.
+pub(super) const WAITING_FOR_GPU: &str = "WaitingForGPU";
+
 /// What a pod asks for of a resource: its containers together, or its largest init container with the sidecars before it.
 pub(super) fn request(pod: &Pod, resource: &str) -> Quantity {
     let (init, main) = containers_of(pod);
@@ -39,7 +42,12 @@ impl Agent {
     pub(super) fn room_for(&self, uid: &str, pod: &Pod) -> Result<(), Trouble> {
         if self.pressure.disk {
             let message = "the disk of the node's data folder is nearly full".to_owned();
-            return Err(Trouble::refused("Evicted", message));
+            // It may be over soon, and the taint keeps further pods away.
+            return Err(Trouble::Waits {
+                waiting: "ContainerCreating",
+                event: "NodeHasDiskPressure",
+                message,
+            });
         }
         let others: Vec<&Pod> = self
             .pods
@@ -95,7 +103,7 @@ impl Agent {
             let ending = self.pods.values().any(|other| {
                 !other.gpus.is_empty()
                     && (other.deleted() || other.object.is_none())
-                    && matches!(other.stage, Stage::Running(_))
+                    && matches!(other.stage, Stage::Running(_) | Stage::Preparing)
             });
             let message = format!(
                 "{} of {} GPUs are held{}",
@@ -106,7 +114,7 @@ impl Agent {
             if ending {
                 Trouble::Waits {
                     waiting: "ContainerCreating",
-                    event: "WaitingForGPU",
+                    event: WAITING_FOR_GPU,
                     message,
                 }
             } else {

@@ -138,7 +138,12 @@ impl Agent {
         if !matches!(pod.stage, Stage::Running(_)) {
             return;
         }
-        let wanted = pod.wanted(self.listed);
+        let wanted = match (self.leaving, self.shared.options.stop_pods) {
+            (false, _) => pod.wanted(self.listed),
+            (true, true) => Wanted::No,
+            // The next server sees to it.
+            (true, false) => Wanted::Unknown,
+        };
         let folder = PodFolder::of(&self.shared.places.pods(), uid);
         match (left, wanted) {
             (Left::Shim, _) => {
@@ -173,6 +178,7 @@ impl Agent {
                     message: why,
                 };
                 self.look(uid);
+                self.wake_waiting_for_gpus();
             }
         }
     }

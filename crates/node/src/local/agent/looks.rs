@@ -13,13 +13,14 @@ use super::super::folder::PodFolder;
 use super::super::status::containers_of;
 use super::super::trouble::Trouble;
 use super::super::volumes::References;
+use super::admission::WAITING_FOR_GPU;
 use super::pods::{LocalPod, Stage};
 use super::prepare::{self, Order};
+use super::times::RETRY_FIRST;
 use super::watches::Kind;
 use super::{Agent, Answer, Message, users};
 use crate::events::Note;
 
-const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_LAST: Duration = Duration::from_secs(30);
 
 impl Agent {
@@ -162,9 +163,14 @@ impl Agent {
 
     /// Fills the folder and starts the shim, in a task.
     fn prepare(&mut self, uid: &str) {
-        let Some(object) = self.pods.get(uid).and_then(|pod| pod.object.clone()) else {
+        let Some(pod) = self.pods.get(uid).filter(|_| !self.leaving) else {
             return;
         };
+        let Some(object) = pod.object.clone() else { return };
+        if pod.time_left(Timestamp::now()) == Some(Duration::ZERO) {
+            let message = "the pod was here longer than its activeDeadlineSeconds, and did not begin".to_owned();
+            return self.troubled(uid, Trouble::refused("DeadlineExceeded", message));
+        }
         let allowed = self
             .room_for(uid, &object)
             .and_then(|()| users::extras(&object))
@@ -259,8 +265,9 @@ impl Agent {
     /// The pod cannot run, or not yet.
     fn troubled(&mut self, uid: &str, trouble: Trouble) {
         let Some(pod) = self.pods.get_mut(uid) else { return };
-        pod.gpus.clear();
+        let had_gpus = !std::mem::take(&mut pod.gpus).is_empty();
         pod.child = None;
+        pod.waits_for_gpu = matches!(trouble, Trouble::Waits { event, .. } if event == WAITING_FOR_GPU);
         let (stage, note) = match trouble {
             Trouble::Waits {
                 waiting,
@@ -287,12 +294,16 @@ impl Agent {
         pod.stage = stage;
         pod.attempts = pod.attempts.saturating_add(1);
         let wait = (Duration::from_secs(1) * (1 << pod.attempts.min(6))).min(Duration::from_mins(1));
+        let wait = pod.time_left(Timestamp::now()).map_or(wait, |left| wait.min(left));
         if let Some(pod) = self.pods.get(uid) {
             self.note(pod, note);
         }
         self.look(uid);
         if waits {
             self.look_later(uid, wait);
+        }
+        if had_gpus {
+            self.wake_waiting_for_gpus();
         }
     }
 
@@ -318,20 +329,6 @@ impl Agent {
         for uid in uids {
             self.wake(&uid);
             self.refresh(&uid);
-        }
-    }
-
-    /// Tries again what could not be started.
-    pub(super) fn wake(&mut self, uid: &str) {
-        if let Some(pod) = self.pods.get_mut(uid)
-            && matches!(pod.stage, Stage::Waiting { .. })
-            && !pod.sent
-            && !pod.deleted()
-        {
-            pod.stage = Stage::New;
-            self.look(uid);
-        } else {
-            self.look_later(uid, RETRY_FIRST);
         }
     }
 
@@ -430,25 +427,6 @@ impl Agent {
                 let wait = (RETRY_FIRST * (1 << pod.attempts.min(10))).min(RETRY_LAST);
                 return self.look_later(uid, wait);
             }
-        }
-        self.look(uid);
-    }
-
-    pub(super) fn look_later(&self, uid: &str, wait: Duration) {
-        let (messages, uid) = (self.messages.clone(), uid.to_owned());
-        tokio::spawn(async move {
-            tokio::time::sleep(wait).await;
-            let _ = messages.send(Message::Look { uid });
-        });
-    }
-
-    /// A time has come: whatever waits is tried again.
-    pub(super) fn look_again(&mut self, uid: &str) {
-        let Some(pod) = self.pods.get_mut(uid) else { return };
-        match pod.stage {
-            Stage::Waiting { .. } if !pod.sent && !pod.deleted() && pod.object.is_some() => pod.stage = Stage::New,
-            Stage::Running(_) if pod.orders.is_none() => self.check_shim(uid),
-            _ => {}
         }
         self.look(uid);
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -66,6 +67,11 @@ pub(super) struct LocalPod {
     /// The server took the final delete.
     pub(super) removed: bool,
     pub(super) attempts: u32,
+    /// When it is looked at again, and the number of that look: one that came in between has replaced others.
+    pub(super) next_look: Option<tokio::time::Instant>,
+    pub(super) look_number: u64,
+    /// Whether it waits for GPUs of pods that are ending.
+    pub(super) waits_for_gpu: bool,
     pub(super) gpus: BTreeSet<String>,
     pub(super) hosts: String,
     pub(super) image_told: bool,
@@ -96,6 +102,9 @@ impl LocalPod {
             sent: false,
             removed: false,
             attempts: 0,
+            next_look: None,
+            look_number: 0,
+            waits_for_gpu: false,
             gpus: BTreeSet::new(),
             hosts: String::new(),
             image_told: false,
@@ -116,6 +125,14 @@ impl LocalPod {
         self.object
             .as_ref()
             .is_some_and(|p| p.metadata.deletion_timestamp.is_some())
+    }
+
+    /// How long it may still be here, running or waiting (`activeDeadlineSeconds`).
+    pub(super) fn time_left(&self, now: Timestamp) -> Option<Duration> {
+        let limit = self.object.as_ref()?.spec.as_ref()?.active_deadline_seconds?;
+        let used = now.duration_since(self.taken);
+        let left = jiff::SignedDuration::from_secs(limit).saturating_sub(used);
+        Some(Duration::try_from(left).unwrap_or(Duration::ZERO))
     }
 
     /// How long it may take to end, if it is to end.

@@ -11,6 +11,7 @@ use crate::events::Note;
 
 impl Agent {
     pub(super) fn shim_called(&mut self, uid: &str, number: u64, orders: UnboundedSender<ToShim>) {
+        let stops = self.stops_pods();
         let Some(pod) = self.pods.get_mut(uid) else {
             // Nobody knows it, and its folder is not there: it has nothing to run.
             let _ = orders.send(ToShim::Stop { grace_seconds: 0 });
@@ -18,6 +19,9 @@ impl Agent {
         };
         pod.orders = Some((number, orders));
         pod.stopped = None;
+        if stops {
+            pod.say_last_stop();
+        }
     }
 
     pub(super) fn shim_said(&mut self, uid: &str, what: FromShim) {
@@ -67,14 +71,8 @@ impl Agent {
     }
 
     /// Pods that wait for GPUs of pods that were ending.
-    fn wake_waiting_for_gpus(&mut self) {
-        let waiting = |pod: &&LocalPod| {
-            matches!(pod.stage, Stage::Waiting { .. })
-                && pod
-                    .object
-                    .as_deref()
-                    .is_some_and(|object| !super::super::gpu::wanted(object).is_empty())
-        };
+    pub(super) fn wake_waiting_for_gpus(&mut self) {
+        let waiting = |pod: &&LocalPod| pod.waits_for_gpu && matches!(pod.stage, Stage::Waiting { .. });
         let uids: Vec<String> = self.pods.values().filter(waiting).map(|pod| pod.uid.clone()).collect();
         for uid in uids {
             self.wake(&uid);

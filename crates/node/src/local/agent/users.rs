@@ -77,11 +77,34 @@ pub(crate) fn user_of(pod: &Pod, container: &Container, powers: Powers) -> Resul
         let message = about("user and group 0 are not allowed here; basalt up --allow-root allows them".to_owned());
         return Err(Trouble::refused("RootNotAllowed", message));
     }
+    if !powers.allow_root {
+        let of_machine = asked.filter(|user| is_users(*user)).map(|user| ("user", user));
+        let of_machine = of_machine.or_else(|| {
+            let mut all = asked_group.iter().chain(&groups);
+            all.find(|group| is_groups(**group)).map(|group| ("group", *group))
+        });
+        if let Some((what, id)) = of_machine {
+            let message = about(format!(
+                "{what} {id} is somebody's on this machine, with all that it may do; basalt up --allow-root allows it"
+            ));
+            return Err(Trouble::refused("MachineUserNotAllowed", message));
+        }
+    }
     Ok(Some(User {
         uid: becomes,
         gid,
         groups,
     }))
+}
+
+/// Whether the machine knows a user, other than nobody. Some are as good as root, and others are people.
+fn is_users(user: u32) -> bool {
+    user != NOBODY && !matches!(nix::unistd::User::from_uid(user.into()), Ok(None))
+}
+
+/// Whether the machine knows a group, other than nobody's.
+fn is_groups(group: u32) -> bool {
+    group != NOBODY && !matches!(nix::unistd::Group::from_gid(group.into()), Ok(None))
 }
 
 /// The group that the machine gives to a user; root's is not taken for somebody who is not root.
@@ -186,10 +209,31 @@ mod tests {
             Err("RootNotAllowed"),
         );
         check(
-            json!({"runAsGroup": 7, "supplementalGroups": [5, 6, 5], "fsGroup": 9}),
+            json!({"runAsGroup": 1_234_007, "supplementalGroups": [1_234_005, 1_234_006, 1_234_005], "fsGroup": 1_234_009}),
             no.clone(),
             root,
-            Ok(Some((65_534, 7, &[5, 6, 9]))),
+            Ok(Some((65_534, 1_234_007, &[1_234_005, 1_234_006, 1_234_009]))),
+        );
+        // Every Linux system knows user and group 1.
+        for known in [
+            json!({"runAsUser": 1}),
+            json!({"runAsGroup": 1}),
+            json!({"fsGroup": 1}),
+            json!({"supplementalGroups": [1_234_005, 1]}),
+        ] {
+            check(known.clone(), no.clone(), root, Err("MachineUserNotAllowed"));
+        }
+        check(
+            json!({"runAsGroup": 1, "supplementalGroups": [1]}),
+            no.clone(),
+            root_too,
+            Ok(Some((65_534, 1, &[1]))),
+        );
+        check(
+            json!({"runAsUser": 65_534, "fsGroup": 65_534}),
+            no.clone(),
+            root,
+            Ok(Some((65_534, 65_534, &[65_534]))),
         );
         check(
             json!({"runAsUser": 0, "runAsNonRoot": true}),

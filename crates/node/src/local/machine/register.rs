@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use basalt_api::names::FAKE_NODE;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::Client;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -15,6 +15,8 @@ use super::{Machine, Pressure, Reserve, bytes, millis};
 
 /// Label of nodes that are the machine of a server.
 pub(crate) const LOCAL_NODE: &str = "basalt.sh/local";
+/// Keeps pods away while the disk is nearly full.
+const DISK_PRESSURE: &str = "node.kubernetes.io/disk-pressure";
 const LEASES: &str = "kube-node-lease";
 const LEASE_SECONDS: i32 = 40;
 /// Where pods can reach the machine, and the machine itself.
@@ -115,10 +117,16 @@ impl Registration {
             for key in stale.filter(|key| key.starts_with("nvidia.com/") || *key == FAKE_NODE) {
                 labels.entry(key.clone()).or_insert(Value::Null);
             }
-            let patch = json!({"metadata": {"labels": labels}});
+            let mut patch = json!({"metadata": {"labels": labels}});
+            if let Some(taints) = changed_taints(pressure, node.spec.as_ref().and_then(|spec| spec.taints.as_deref())) {
+                patch["spec"] = json!({"taints": taints});
+            }
             nodes.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
         } else {
-            let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}});
+            let node = json!({
+                "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
+                "spec": {"taints": changed_taints(pressure, None)},
+            });
             let node: Node = serde_json::from_value(node).map_err(kube::Error::SerdeError)?;
             nodes.create(&PostParams::default(), &node).await?;
         }
@@ -164,6 +172,22 @@ pub async fn retire(client: &Client, served: Option<&str>) -> Result<(), kube::E
         nodes.patch_status(name, &PatchParams::default(), &patch).await?;
     }
     Ok(())
+}
+
+/// The node's taints with the one of a full disk, or without it; absent: as they are.
+fn changed_taints(pressure: Pressure, before: Option<&[Taint]>) -> Option<Vec<Taint>> {
+    let before = before.unwrap_or_default();
+    let ours = |taint: &Taint| taint.key == DISK_PRESSURE && taint.effect == "NoSchedule";
+    let mut taints: Vec<Taint> = before.iter().filter(|taint| !ours(taint)).cloned().collect();
+    let was = taints.len() < before.len();
+    if pressure.disk {
+        taints.push(Taint {
+            key: DISK_PRESSURE.to_owned(),
+            effect: "NoSchedule".to_owned(),
+            ..Taint::default()
+        });
+    }
+    (was != pressure.disk).then_some(taints)
 }
 
 fn os_image() -> String {
@@ -213,4 +237,31 @@ fn conditions(pressure: Pressure, before: Option<&Node>, now: Timestamp) -> Vec<
             })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_keeps_pods_away() {
+        let check = |before: &[&str], disk: bool, expected: Option<&[&str]>| {
+            let taint = |key: &&str| Taint {
+                key: (*key).to_owned(),
+                effect: "NoSchedule".to_owned(),
+                ..Taint::default()
+            };
+            let taints: Vec<Taint> = before.iter().map(taint).collect();
+            let pressure = Pressure { memory: false, disk };
+            let found = changed_taints(pressure, Some(&taints));
+            let expected: Option<Vec<Taint>> = expected.map(|keys| keys.iter().map(taint).collect());
+            assert_eq!(found, expected, "{before:?} {disk}");
+        };
+        check(&[], false, None);
+        check(&[], true, Some(&[DISK_PRESSURE]));
+        check(&["own"], true, Some(&["own", DISK_PRESSURE]));
+        check(&["own", DISK_PRESSURE], true, None);
+        check(&[DISK_PRESSURE, "own"], false, Some(&["own"]));
+        check(&[DISK_PRESSURE], false, Some(&[]));
+    }
 }
