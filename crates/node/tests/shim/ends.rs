@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
+use basalt_node::local::process::Stat;
 use basalt_node::local::shim;
+use basalt_node::local::state::{Now, ProcessId};
 use basalt_node::local::talk::FromShim;
 
 use crate::rig::{self, Rig, container, main_ended, processes_with, shell};
@@ -175,17 +177,55 @@ async fn what_a_killed_shim_leaves_is_swept() {
     }
 }
 
-/// Whoever removes the folder of all pods is rid of them.
+/// The numbers of processes begin anew at each boot, and what has one of them then is not the pod's.
+#[tokio::test]
+async fn a_sweep_spares_who_only_has_the_same_number() {
+    let check = async |change: fn(&mut ProcessId)| {
+        let mut rig = Rig::new(vec![shell("exit 0")]);
+        rig.plan.isolation.cgroups.clear();
+        let mut state = rig.run().await;
+        let mut other = tokio::process::Command::new("setsid")
+            .args(["sleep", "4204"])
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let pid = other.id().unwrap();
+        rig.until("a session", |_| (Stat::of(pid).ok()?.session == pid).then_some(()))
+            .await;
+        let mut process = ProcessId::of(pid).unwrap();
+        change(&mut process);
+        state.containers.get_mut("main").unwrap().now = Now::Running {
+            process,
+            since: jiff::Timestamp::now(),
+        };
+        std::fs::write(rig.folder.state(), serde_json::to_vec(&state).unwrap()).unwrap();
+        shim::sweep(&rig.folder).unwrap();
+        assert!(other.try_wait().unwrap().is_none(), "it was killed");
+        other.kill().await.unwrap();
+    };
+    check(|process| process.boot = "another".to_owned()).await;
+    check(|process| process.started += 1).await;
+}
+
+/// Whoever removes the folder of all pods is rid of them, even if there is another of that name at once.
 #[tokio::test]
 async fn a_pod_without_a_folder_ends() {
-    let mut rig = Rig::new(vec![shell("sleep 4600 & wait")]);
-    rig.start_alone();
-    let shim = rig.until("the shim", |state| Some(state.shim.clone())).await;
-    rig.running("main").await;
-    std::fs::remove_dir_all(rig.folder.path()).unwrap();
-    let begun = Instant::now();
-    while shim.alive() || !processes_with("4600").is_empty() {
-        assert!(begun.elapsed().as_secs() < 30, "the shim lives on");
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    let check = async |word: &str, again: bool| {
+        let mut rig = Rig::new(vec![shell(&format!("sleep {word} & wait"))]);
+        rig.start_alone();
+        let shim = rig.until("the shim", |state| Some(state.shim.clone())).await;
+        rig.running("main").await;
+        if again {
+            std::fs::rename(rig.folder.path(), rig.folder.path().with_extension("old")).unwrap();
+            std::fs::create_dir(rig.folder.path()).unwrap();
+        } else {
+            std::fs::remove_dir_all(rig.folder.path()).unwrap();
+        }
+        let begun = Instant::now();
+        while shim.alive() || !processes_with(word).is_empty() {
+            assert!(begun.elapsed().as_secs() < 30, "the shim lives on");
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    tokio::join!(check("4600", false), check("4601", true));
 }

@@ -130,6 +130,25 @@ async fn a_terminal_is_one() {
 }
 
 #[tokio::test]
+async fn a_command_ends_with_its_container() {
+    for with_cgroups in [true, false] {
+        let mut rig = Rig::new(vec![shell("echo ready; until test -e end; do sleep 0.02; done")]);
+        if !with_cgroups {
+            rig.plan.isolation.cgroups.clear();
+        }
+        rig.start();
+        rig.running("main").await;
+        rig.until_output("ready").await;
+        let mut running = start(&rig, &plan("echo begin; touch end; sleep 4504", false, false));
+        let mut bytes = [0; 5];
+        running.stdout.as_mut().unwrap().read_exact(&mut bytes).await.unwrap();
+        rig.finish().await;
+        assert_eq!(processes_with("4504"), Vec::<u32>::new(), "cgroups {with_cgroups}");
+        drop(running);
+    }
+}
+
+#[tokio::test]
 async fn a_command_that_nobody_wants_any_more_is_killed() {
     let mut rig = running().await;
     for tty in [false, true] {

@@ -157,8 +157,8 @@ async fn a_container_that_crashes_waits_longer_each_time() {
             }
         })
         .await;
-    // 30, 60, 60 and 60 milliseconds lie between five runs.
-    assert!(begin.elapsed() >= Duration::from_millis(210), "{:?}", begin.elapsed());
+    // 0, 30, 60 and 60 milliseconds lie between five runs.
+    assert!(begin.elapsed() >= Duration::from_millis(150), "{:?}", begin.elapsed());
     assert!(
         message.contains("back-off 0.06s") && message.contains("until 2"),
         "{message}"
@@ -168,6 +168,17 @@ async fn a_container_that_crashes_waits_longer_each_time() {
     assert_eq!(main_ended(&state).exit_code, 4);
     assert!(trace(&rig).len() >= 5);
     assert!(rig.reasons().await.contains(&"BackOff".to_owned()));
+}
+
+#[tokio::test]
+async fn the_first_restart_is_at_once() {
+    let mut rig = Rig::new(vec![shell("echo x >> trace; test $(wc -l < trace) = 2")]);
+    (rig.plan.restart, rig.plan.backoff_ms) = (Restart::OnFailure, (600_000, 600_000));
+    let state = rig.run().await;
+    let main = state.containers.get("main").unwrap();
+    assert_eq!((main.restarts, ended(main).exit_code), (1, 0), "{main:?}");
+    assert_eq!(main.last.as_ref().map(|last| last.exit_code), Some(1), "{main:?}");
+    assert!(!rig.reasons().await.contains(&"BackOff".to_owned()));
 }
 
 #[tokio::test]

@@ -92,6 +92,12 @@ async fn the_environment_is_the_plans_and_nothing_else_comes_along() {
 }
 
 #[tokio::test]
+async fn output_can_be_opened_by_name() {
+    let line = "echo a > /dev/stdout; echo b > /dev/stderr && echo c >> /proc/self/fd/1";
+    check_output(line, same, &["a", "c"]).await;
+}
+
+#[tokio::test]
 async fn ids() {
     let as_user = |_: &Path, plan: &mut ContainerPlan| {
         plan.user = Some(User {

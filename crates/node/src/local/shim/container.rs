@@ -54,7 +54,9 @@ pub(super) async fn live(pod: Rc<Pod>, plan: ContainerPlan, role: Role, stop: St
 }
 
 async fn run_again_and_again(pod: &Rc<Pod>, plan: &ContainerPlan, role: Role, mut stop: StopWatch) -> Option<Ended> {
-    let mut pause = Duration::from_millis(pod.plan.backoff_ms.0);
+    let (first, longest) = pod.plan.backoff_ms;
+    // One restart is free, as in Kubernetes.
+    let mut pause = Duration::ZERO;
     let mut run = 0_u32;
     loop {
         if stop.is_wanted() {
@@ -66,7 +68,7 @@ async fn run_again_and_again(pod: &Rc<Pod>, plan: &ContainerPlan, role: Role, mu
             return Some(ended);
         }
         if begin.elapsed() >= LONG_RUN {
-            pause = Duration::from_millis(pod.plan.backoff_ms.0);
+            pause = Duration::ZERO;
         }
         wait_state(pod, plan, &ended, pause);
         tokio::select! {
@@ -75,7 +77,8 @@ async fn run_again_and_again(pod: &Rc<Pod>, plan: &ContainerPlan, role: Role, mu
         }
         pause = pause
             .saturating_mul(2)
-            .min(Duration::from_millis(pod.plan.backoff_ms.1));
+            .max(Duration::from_millis(first))
+            .min(Duration::from_millis(longest));
         run = run.saturating_add(1);
     }
 }
@@ -100,30 +103,38 @@ fn finish(pod: &Pod, plan: &ContainerPlan, role: Role, ended: &Ended) {
 
 /// Between two runs.
 fn wait_state(pod: &Pod, plan: &ContainerPlan, ended: &Ended, pause: Duration) {
-    let until = Timestamp::now().saturating_add(SignedDuration::try_from(pause).unwrap_or(SignedDuration::MAX));
-    let until = until.unwrap_or(Timestamp::MAX);
-    let message = format!(
-        "back-off {}s restarting failed container={} pod={}_{}({}), until {until:.3}",
-        pause.as_secs_f64(),
-        plan.name,
-        pod.plan.name,
-        pod.plan.namespace,
-        pod.plan.uid
-    );
-    pod.record.tell(
-        true,
-        "BackOff",
-        format!("Back-off restarting failed container {}", plan.name),
-    );
+    let (reason, message) = if pause.is_zero() {
+        ("ContainerCreating", String::new())
+    } else {
+        pod.record.tell(
+            true,
+            "BackOff",
+            format!("Back-off restarting failed container {}", plan.name),
+        );
+        ("CrashLoopBackOff", pause_message(pod, plan, pause))
+    };
     pod.record.container(&plan.name, |state| {
         state.now = Now::Waiting {
-            reason: "CrashLoopBackOff".to_owned(),
+            reason: reason.to_owned(),
             message,
         };
         state.last = Some(ended.clone());
         state.ready = false;
         state.started = false;
     });
+}
+
+fn pause_message(pod: &Pod, plan: &ContainerPlan, pause: Duration) -> String {
+    let until = Timestamp::now().saturating_add(SignedDuration::try_from(pause).unwrap_or(SignedDuration::MAX));
+    let until = until.unwrap_or(Timestamp::MAX);
+    format!(
+        "back-off {}s restarting failed container={} pod={}_{}({}), until {until:.3}",
+        pause.as_secs_f64(),
+        plan.name,
+        pod.plan.name,
+        pod.plan.namespace,
+        pod.plan.uid
+    )
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -220,7 +220,12 @@ async fn serve(pod: Rc<Pod>) -> io::Result<()> {
 
 /// A pod whose folder somebody has removed ends: nobody could ever take it over.
 async fn look(pod: Rc<Pod>) {
-    while pod.folder.path().exists() {
+    let identity = || {
+        let found = fs::metadata(pod.folder.path()).ok()?;
+        Some((found.dev(), found.ino()))
+    };
+    let own = identity();
+    while own.is_some() && identity() == own {
         sleep(LOOK).await;
     }
     eprintln!("the folder {} is gone", pod.folder.path().display());

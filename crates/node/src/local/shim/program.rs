@@ -3,13 +3,14 @@
 use std::convert::Infallible;
 use std::fs;
 use std::io;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
-use rustix::fs::{Access, Mode};
+use rustix::fs::{Access, FileType, Mode};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
 use super::stage::Refusal;
@@ -111,6 +112,7 @@ fn become_user(user: &User) -> Result<(), Refusal> {
             Err(Refusal::setup("user", "only root can become another"))
         };
     }
+    give_streams(uid, gid);
     setgroups(&groups).map_err(|error| Refusal::setup("groups", error))?;
     setresgid(gid, gid, gid).map_err(|error| Refusal::setup("group", error))?;
     setresuid(uid, uid, uid).map_err(|error| Refusal::setup("user", error))?;
@@ -119,6 +121,18 @@ fn become_user(user: &User) -> Result<(), Refusal> {
     }
     // The machine's own set-user-id programs are before the pod's eyes: they give it nothing.
     rustix::thread::set_no_new_privs(true).map_err(|error| Refusal::setup("privileges", error))
+}
+
+/// Who is to use the pipes or the terminal may also open them by name (`/dev/stdout`); they are this command's alone.
+fn give_streams(uid: Uid, gid: Gid) {
+    let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+    for stream in [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()] {
+        let pipe = rustix::fs::fstat(stream).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_fifo());
+        if pipe || rustix::termios::isatty(stream) {
+            // Without it the stream can still be used as it is.
+            let _ = nix::unistd::fchown(stream, Some(uid), Some(gid));
+        }
+    }
 }
 
 /// Looks a program up as `execvp` does, with words for what is wrong.

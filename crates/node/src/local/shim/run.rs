@@ -52,7 +52,7 @@ pub(super) async fn once(pod: &Rc<Pod>, plan: &ContainerPlan, run: u32, stop: &m
     let began = Timestamp::now();
     let cgroups = Cgroups::of_container(&pod.plan.isolation.cgroups, &plan.name);
     let kills_before = cgroups.out_of_memory_kills();
-    let started = match start(pod, plan, run) {
+    let started = match start(pod, plan, run).await {
         Ok(started) => started,
         Err(error) => return refused(began, Refusal::setup("cannot start", error)),
     };
@@ -92,7 +92,7 @@ pub(super) async fn once(pod: &Rc<Pod>, plan: &ContainerPlan, run: u32, stop: &m
 }
 
 /// Sets up what the second stage needs, and starts it.
-fn start(pod: &Rc<Pod>, plan: &ContainerPlan, run: u32) -> io::Result<Started> {
+async fn start(pod: &Rc<Pod>, plan: &ContainerPlan, run: u32) -> io::Result<Started> {
     make_message_file(pod, plan)?;
     if let Some(old) = run.checked_sub(2) {
         log::remove(&pod.folder.log(&plan.name, old));
@@ -117,12 +117,22 @@ fn start(pod: &Rc<Pod>, plan: &ContainerPlan, run: u32) -> io::Result<Started> {
     drop(command);
     let keep = |name, from: io::PipeReader| tokio::task::spawn_local(log::keep(log.clone(), name, OwnedFd::from(from)));
     let output = vec![keep("stdout", stdout), keep("stderr", stderr)];
-    Ok(Started {
-        process: ProcessId::of(pid)?,
-        exit,
-        told: tokio::net::UnixStream::from_std(told)?,
-        output,
-    })
+    let known = ProcessId::of(pid).and_then(|process| Ok((process, tokio::net::UnixStream::from_std(told)?)));
+    match known {
+        Ok((process, told)) => Ok(Started {
+            process,
+            exit,
+            told,
+            output,
+        }),
+        Err(error) => {
+            // Nobody would attend to it. Its number is its own until it was waited for.
+            process::kill(pid, Signal::KILL)?;
+            let _ = exit.await;
+            drain(output).await;
+            Err(error)
+        }
+    }
 }
 
 /// An empty file for the last words, writable for whoever the container runs as.

@@ -9,7 +9,7 @@ use super::cgroups::Cgroups;
 use super::tree::kill_all;
 use crate::local::folder::PodFolder;
 use crate::local::plan::PodPlan;
-use crate::local::process::Stat;
+use crate::local::process::{self, Stat};
 use crate::local::state::{Now, PodState, ProcessId};
 
 /// The kernel takes processes away at once, unless they hang in it.
@@ -40,8 +40,9 @@ pub fn sweep(folder: &PodFolder) -> io::Result<()> {
     }
 }
 
-/// First processes of the containers that ran.
+/// First processes of the containers that ran; what ran before the machine was started anew has gone.
 fn leaders(state: PodState) -> Vec<ProcessId> {
+    let boot = process::boot().ok();
     let process = |now| match now {
         Now::Running { process, .. } => Some(process),
         _ => None,
@@ -50,6 +51,7 @@ fn leaders(state: PodState) -> Vec<ProcessId> {
         .containers
         .into_values()
         .filter_map(|container| process(container.now))
+        .filter(|leader| boot.as_ref() == Some(&leader.boot))
         .collect()
 }
 
@@ -57,18 +59,20 @@ fn leaders(state: PodState) -> Vec<ProcessId> {
 fn left(plan: &PodPlan, leaders: &[ProcessId]) -> io::Result<Vec<u32>> {
     let all = Stat::all()?;
     // The number of a session is free again only when its last member has gone: a leader that began at another time leads another.
-    let sessions: Vec<u32> = leaders
+    let sessions: Vec<&ProcessId> = leaders
         .iter()
         .filter(|leader| {
             all.iter()
                 .all(|stat| stat.pid != leader.pid || stat.started == leader.started)
         })
-        .map(|leader| leader.pid)
         .collect();
+    let member = |stat: &Stat| {
+        let leads = |leader: &&ProcessId| leader.pid == stat.session && stat.started >= leader.started;
+        sessions.iter().any(leads)
+    };
     let mark = format!("/{}/", plan.uid);
     let own = std::process::id();
-    let ours =
-        |stat: &&Stat| stat.pid != own && stat.lives() && (sessions.contains(&stat.session) || sees(stat.pid, &mark));
+    let ours = |stat: &&Stat| stat.pid != own && stat.lives() && (member(stat) || sees(stat.pid, &mark));
     Ok(all.iter().filter(ours).map(|stat| stat.pid).collect())
 }
 

@@ -48,8 +48,8 @@ impl Tree {
 
     /// Whether nothing is left; cheap where nothing ever was.
     pub(super) fn gone(&self, reaper: &Reaper) -> bool {
-        // Who is not below the shim was started by the server, for `exec`, and is in the cgroups if there are any.
-        if reaper.alone() {
+        // Who is not below the shim was started by the server, for `exec`: it is in the cgroups, or else it has the view.
+        if reaper.alone() && (self.cgroups.any() || self.view.is_none()) {
             return self.cgroups.empty();
         }
         self.members().is_empty()
