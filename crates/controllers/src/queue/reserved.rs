@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use basalt_api::queue::{QueueStatus, Reservation};
+use basalt_api::queue::QueueStatus;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -80,7 +80,7 @@ pub(super) fn news(old: &QueueStatus, new: &QueueStatus) -> Vec<(String, String,
             tell("ReservationLost", is.message.clone(), EventType::Warning);
         }
     }
-    let (before, after) = (nodes(&old.reservation), nodes(&new.reservation));
+    let (before, after) = (nodes(old), nodes(new));
     if before != after {
         let parts = [("locked", &after, &before), ("released", &before, &after)];
         let told = parts.into_iter().filter_map(|(word, these, others)| {
@@ -98,16 +98,16 @@ pub(super) fn news(old: &QueueStatus, new: &QueueStatus) -> Vec<(String, String,
     news
 }
 
-fn nodes(reservation: &Option<Reservation>) -> BTreeSet<String> {
-    let nodes = reservation
-        .as_ref()
-        .map(|reservation| reservation.nodes.iter().cloned());
-    nodes.into_iter().flatten().collect()
+fn nodes(status: &QueueStatus) -> BTreeSet<String> {
+    let reservation = status.reservation.iter();
+    reservation
+        .flat_map(|reservation| reservation.nodes.iter().cloned())
+        .collect()
 }
 
 /// Whether a node is locked that was not before.
 pub(super) fn takes(old: &QueueStatus, new: &QueueStatus) -> bool {
-    !nodes(&new.reservation).is_subset(&nodes(&old.reservation))
+    !nodes(new).is_subset(&nodes(old))
 }
 
 fn listed(names: &[&str]) -> String {
