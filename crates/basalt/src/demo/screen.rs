@@ -230,7 +230,7 @@ fn job_table(jobs: &[JobRow]) -> Table<'_> {
         ])
     });
     let fixed = [15, 9, 10, 5, 4].map(Constraint::Length);
-    let widths = fixed.into_iter().chain([Constraint::Min(10)]);
+    let widths = fixed.into_iter().chain([Constraint::Min(8)]);
     let head = Row::new(["job", "queue", "phase", "pods", "age", "why"]).bold();
     Table::new(rows, widths)
         .header(head)
