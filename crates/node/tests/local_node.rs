@@ -196,11 +196,11 @@ async fn what_cannot_be_is_refused_with_a_reason() {
 async fn pods_outlive_the_agent() {
     let mut scene = Scene::new().await;
     let go = scene.data.path().join("go");
-    let wait = "echo began; while [ ! -e /work/go ]; do sleep 0.02; done; echo done";
+    let wait = "echo began; while [ ! -e /share/go ]; do sleep 0.02; done; echo done";
     let mounted = |claim: &str| {
         json!({
             "volumes": [{"name": "work", "persistentVolumeClaim": {"claimName": claim}}],
-            "containers": [{"name": "main", "image": "x", "command": ["sh", "-c", wait], "volumeMounts": [{"name": "work", "mountPath": "/work"}]}],
+            "containers": [{"name": "main", "image": "x", "command": ["sh", "-c", wait], "volumeMounts": [{"name": "work", "mountPath": "/share"}]}],
         })
     };
     let claims: Api<k8s_openapi::api::core::v1::PersistentVolumeClaim> =
@@ -323,16 +323,16 @@ async fn what_a_server_finds_when_it_comes_back() {
     std::fs::set_permissions(shared.path(), open_to_all).expect("opened");
     let spec = |restart: &str, text: &str| {
         let mut container = shell(text);
-        container["volumeMounts"] = json!([{"name": "v", "mountPath": "/work"}]);
+        container["volumeMounts"] = json!([{"name": "v", "mountPath": "/share"}]);
         json!({
             "restartPolicy": restart, "volumes": [{"name": "v", "hostPath": {"path": shared.path()}}],
             "containers": [container],
         })
     };
-    let wait = "echo began; while [ ! -e /work/go ]; do sleep 0.02; done; echo done";
+    let wait = "echo began; while [ ! -e /share/go ]; do sleep 0.02; done; echo done";
     let kept = scene.pod("kept", spec("Never", wait)).await;
     let deleted = scene
-        .pod("deleted", spec("Always", "echo began | tee -a /work/runs; sleep 60"))
+        .pod("deleted", spec("Always", "echo began | tee -a /share/runs; sleep 60"))
         .await;
     for (name, pod) in [("kept", &kept), ("deleted", &deleted)] {
         scene.until_log(pod, "began").await;

@@ -209,14 +209,7 @@ async fn what_cannot_be_mounted_says_why() {
             PathBuf::from(source)
         };
         rig.plan.containers.first_mut().unwrap().mounts = vec![mount(source, target, false)];
-        let state = rig.run().await;
-        let ended = main_ended(&state);
-        assert_eq!(
-            (ended.exit_code, ended.reason.as_str()),
-            (128, "StartError"),
-            "{ended:?}"
-        );
-        assert!(ended.message.contains(expected), "{ended:?}");
+        assert_start_error(rig, expected).await;
     };
     check("relative", "", "must be absolute").await;
     check("/srv/../etc", "", "without `..`").await;
@@ -229,6 +222,11 @@ async fn what_cannot_be_mounted_says_why() {
 async fn a_working_folder_that_is_missing_says_so() {
     let mut rig = Rig::new(vec![shell("exit 0")]);
     rig.plan.containers.first_mut().unwrap().working_folder = Some(PathBuf::from("/no/such/folder"));
+    assert_start_error(rig, "/no/such/folder").await;
+}
+
+/// The container did not begin, and this is part of why.
+async fn assert_start_error(mut rig: Rig, expected: &str) {
     let state = rig.run().await;
     let ended = main_ended(&state);
     assert_eq!(
@@ -236,7 +234,7 @@ async fn a_working_folder_that_is_missing_says_so() {
         (128, "StartError"),
         "{ended:?}"
     );
-    assert!(ended.message.contains("/no/such/folder"), "{ended:?}");
+    assert!(ended.message.contains(expected), "{ended:?}");
 }
 
 /// The termination message, by line of shell.

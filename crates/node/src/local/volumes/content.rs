@@ -37,12 +37,17 @@ pub(crate) fn contents(
     };
     if let Some(source) = &volume.config_map {
         let mode = source.default_mode.unwrap_or(MODE);
-        files.add_config_map(&source.name, source.items.as_deref(), mode, source.optional)?;
+        files.add_object(
+            (Kind::Map, &source.name),
+            source.items.as_deref(),
+            mode,
+            source.optional,
+        )?;
     }
     if let Some(source) = &volume.secret {
         let mode = source.default_mode.unwrap_or(MODE);
         let name = source.secret_name.as_deref().unwrap_or_default();
-        files.add_secret(name, source.items.as_deref(), mode, source.optional)?;
+        files.add_object((Kind::Secret, name), source.items.as_deref(), mode, source.optional)?;
     }
     if let Some(source) = &volume.downward_api {
         files.add_fields(source.items.as_deref(), source.default_mode.unwrap_or(MODE))?;
@@ -51,9 +56,14 @@ pub(crate) fn contents(
         let mode = projected.default_mode.unwrap_or(MODE);
         for source in projected.sources.iter().flatten() {
             if let Some(map) = &source.config_map {
-                files.add_config_map(&map.name, map.items.as_deref(), mode, map.optional)?;
+                files.add_object((Kind::Map, &map.name), map.items.as_deref(), mode, map.optional)?;
             } else if let Some(secret) = &source.secret {
-                files.add_secret(&secret.name, secret.items.as_deref(), mode, secret.optional)?;
+                files.add_object(
+                    (Kind::Secret, &secret.name),
+                    secret.items.as_deref(),
+                    mode,
+                    secret.optional,
+                )?;
             } else if let Some(fields) = &source.downward_api {
                 files.add_fields(fields.items.as_deref(), mode)?;
             } else {
@@ -70,6 +80,13 @@ pub(crate) fn contents(
     Ok(files.found.into_values().collect())
 }
 
+/// Objects whose keys become files.
+#[derive(Clone, Copy)]
+enum Kind {
+    Map,
+    Secret,
+}
+
 struct Files<'a> {
     name: &'a str,
     pod: &'a Pod,
@@ -79,37 +96,19 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    fn add_config_map(
-        &mut self,
-        name: &str,
-        items: Option<&[KeyToPath]>,
-        mode: i32,
-        optional: Option<bool>,
-    ) -> Result<(), Trouble> {
-        let keys = self.sources.config_maps.get(name).map(keys_of_map);
-        self.add_object("configmap", name, keys, items, mode, optional == Some(true))
-    }
-
-    fn add_secret(
-        &mut self,
-        name: &str,
-        items: Option<&[KeyToPath]>,
-        mode: i32,
-        optional: Option<bool>,
-    ) -> Result<(), Trouble> {
-        let keys = self.sources.secrets.get(name).map(keys_of_secret);
-        self.add_object("secret", name, keys, items, mode, optional == Some(true))
-    }
-
+    /// The keys of an object, all or those that are listed.
     fn add_object(
         &mut self,
-        kind: &str,
-        name: &str,
-        keys: Option<BTreeMap<&str, &[u8]>>,
+        (kind, name): (Kind, &str),
         items: Option<&[KeyToPath]>,
         mode: i32,
-        optional: bool,
+        optional: Option<bool>,
     ) -> Result<(), Trouble> {
+        let (keys, kind) = match kind {
+            Kind::Map => (self.sources.config_maps.get(name).map(keys_of_map), "configmap"),
+            Kind::Secret => (self.sources.secrets.get(name).map(keys_of_secret), "secret"),
+        };
+        let optional = optional == Some(true);
         let volume = self.name;
         let missing = |what: String| Trouble::mount(format!("volume {volume:?}: {what}"));
         let Some(keys) = keys else {
