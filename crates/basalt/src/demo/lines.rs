@@ -7,6 +7,7 @@ use std::time::Duration;
 use basalt_vcctl::lines::Said;
 use tokio::sync::mpsc;
 
+use super::view::JobRow;
 use super::{LOOK, Left, Stage};
 
 /// Lines of output that are shown of each job.
@@ -16,7 +17,7 @@ const FIRST: usize = 3;
 pub(super) async fn show(mut stage: Stage, mut said: mpsc::Receiver<Said>) -> anyhow::Result<Left> {
     let begun = stage.begun;
     tell(begun.elapsed(), &format!("basalt is ready at {}", stage.url))?;
-    let mut phases: BTreeMap<String, &'static str> = BTreeMap::new();
+    let mut told: BTreeMap<String, Told> = BTreeMap::new();
     let mut heard: BTreeMap<String, usize> = BTreeMap::new();
     let mut look = tokio::time::interval(LOOK);
     loop {
@@ -32,10 +33,8 @@ pub(super) async fn show(mut stage: Stage, mut said: mpsc::Receiver<Said>) -> an
             _ = look.tick() => {
                 let view = stage.look().await?;
                 for job in &view.jobs {
-                    let before = phases.insert(job.name.clone(), job.phase());
-                    if before != Some(job.phase()) && !job.phase().is_empty() {
-                        let reason = if job.reason.is_empty() { String::new() } else { format!(": {}", job.reason) };
-                        tell(view.elapsed, &format!("{} in {} is {}{reason}", job.name, job.queue, job.phase()))?;
+                    if let Some(text) = told.entry(job.name.clone()).or_default().news(job) {
+                        tell(view.elapsed, &text)?;
                     }
                 }
                 if view.is_over() {
@@ -44,6 +43,32 @@ pub(super) async fn show(mut stage: Stage, mut said: mpsc::Receiver<Said>) -> an
                 }
             }
         }
+    }
+}
+
+/// What was told of a job last.
+#[derive(Default)]
+struct Told {
+    phase: &'static str,
+    with_reason: bool,
+}
+
+impl Told {
+    /// A line for a new phase, and one more if its reason is known only later.
+    fn news(&mut self, job: &JobRow) -> Option<String> {
+        let phase = job.phase();
+        let with_reason = !job.reason.is_empty();
+        let is_new = phase != self.phase || (with_reason && !self.with_reason);
+        if phase.is_empty() || !is_new {
+            return None;
+        }
+        *self = Self { phase, with_reason };
+        let reason = if with_reason {
+            format!(": {}", job.reason)
+        } else {
+            String::new()
+        };
+        Some(format!("{} in {} is {phase}{reason}", job.name, job.queue))
     }
 }
 
@@ -61,7 +86,37 @@ fn tell(at: Duration, text: &str) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::belongs;
+    use basalt_api::job::JobPhase;
+
+    use super::{JobRow, Told, belongs};
+
+    #[test]
+    fn a_phase_is_told_once_and_its_reason_when_it_is_known() {
+        let mut told = Told::default();
+        let steps = [
+            (None, "", None),
+            (Some(JobPhase::Pending), "", Some("a in q is Pending")),
+            (Some(JobPhase::Pending), "", None),
+            (Some(JobPhase::Pending), "no room", Some("a in q is Pending: no room")),
+            (Some(JobPhase::Pending), "less room", None),
+            (Some(JobPhase::Pending), "", None),
+            (Some(JobPhase::Pending), "no room", None),
+            (Some(JobPhase::Running), "", Some("a in q is Running")),
+            (Some(JobPhase::Pending), "no room", Some("a in q is Pending: no room")),
+        ];
+        for (phase, reason, expected) in steps {
+            let job = JobRow {
+                name: "a".to_owned(),
+                queue: "q".to_owned(),
+                phase,
+                running: 0,
+                pods: 1,
+                age_s: 0,
+                reason: reason.to_owned(),
+            };
+            assert_eq!(told.news(&job).as_deref(), expected, "{phase:?} {reason}");
+        }
+    }
 
     #[test]
     fn pods_belong_to_their_jobs() {
