@@ -1,5 +1,5 @@
 // etcd, kube-apiserver and kube-controller-manager in one binary, built from their published modules: the first word of
-// the command line says which of them it is.
+// the command line says which of them it is. `kubernetes up DIR` runs all three on loopback, with TLS and RBAC.
 package main
 
 import (
@@ -13,21 +13,32 @@ import (
 	manager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 )
 
+const usage = "usage: kubernetes up DIR | etcd FLAGS | kube-apiserver FLAGS | kube-controller-manager FLAGS"
+
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: kubernetes etcd|kube-apiserver|kube-controller-manager FLAGS")
+		fmt.Fprintln(os.Stderr, usage)
 		os.Exit(2)
 	}
 	os.Args = os.Args[1:]
-	switch name := os.Args[0]; name {
+	switch os.Args[0] {
 	case "etcd":
 		etcdmain.Main(os.Args)
 	case "kube-apiserver":
 		run(apiserver.NewAPIServerCommand())
 	case "kube-controller-manager":
 		run(manager.NewControllerManagerCommand())
+	case "up":
+		if len(os.Args) != 2 {
+			fmt.Fprintln(os.Stderr, usage)
+			os.Exit(2)
+		}
+		if err := up(os.Args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			os.Exit(1)
+		}
 	default:
-		fmt.Fprintf(os.Stderr, "%q is not a part of the engine\n", name)
+		fmt.Fprintf(os.Stderr, "%q is not a part of the engine\n%s\n", os.Args[0], usage)
 		os.Exit(2)
 	}
 }

@@ -1,6 +1,8 @@
-//! Chores of the workspace: `cargo xtask gen [--check]`, `cargo xtask tidy`, `cargo xtask long`.
+//! Chores of the workspace: `cargo xtask gen [--check]`, `cargo xtask tidy`, `cargo xtask long`,
+//! `cargo xtask kube-test [CASE]`, `cargo xtask suite`.
 
 mod generate;
+mod kube_test;
 mod long;
 mod tidy;
 
@@ -17,8 +19,10 @@ fn main() -> ExitCode {
         ["gen", "--check"] => report(generate::stale(&root())),
         ["tidy"] => report(tidy::check(&root())),
         ["long"] => long::run(&root()),
+        ["kube-test", filter @ ..] => kube_test::run(&root(), filter),
+        ["suite"] => kube_test::page(&root()),
         _ => {
-            eprintln!("usage: cargo xtask gen [--check] | tidy | long");
+            eprintln!("usage: cargo xtask gen [--check] | tidy | long | kube-test [CASE] | suite");
             return ExitCode::from(2);
         }
     };

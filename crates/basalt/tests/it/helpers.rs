@@ -38,7 +38,7 @@ pub(crate) fn apply(server: &Server, manifest: &str) {
 }
 
 pub(crate) fn metric(server: &Server, name: &str) -> Option<f64> {
-    let text = server.kubectl(&["get", "--raw", "/metrics"]);
+    let text = server.metrics();
     let line = text.lines().find(|line| {
         let rest = line.strip_prefix(name);
         rest.is_some_and(|rest| rest.starts_with(' '))

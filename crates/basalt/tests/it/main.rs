@@ -7,6 +7,7 @@ mod gang;
 mod helpers;
 mod job_cli;
 mod kubectl;
+mod kubernetes;
 mod locks;
 mod logs;
 mod outlive;

@@ -2,11 +2,11 @@
 //! the controllers outside.
 
 use std::io::BufRead;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::helpers::apply;
-use crate::server::{Server, eventually, kubectl_present};
+use crate::server::{Ends, Server, eventually, kubectl_present};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -137,17 +137,6 @@ fn commands_take_effect_once_and_go() {
     }
 }
 
-/// Ends with the test.
-struct Outside(Child);
-
-impl Drop for Outside {
-    fn drop(&mut self) {
-        // It may have ended already, which the test has then noticed.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn controllers_outside_serve_the_cluster() {
     if !kubectl_present() {
@@ -163,7 +152,7 @@ fn controllers_outside_serve_the_cluster() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("the controllers start");
-    let mut outside = Outside(child);
+    let mut outside = Ends(child);
     let stdout = outside.0.stdout.take().expect("stdout is piped");
     let mut first = String::new();
     std::io::BufReader::new(stdout).read_line(&mut first).expect("a line");

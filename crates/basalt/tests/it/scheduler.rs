@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::helpers::{apply, is_running, job, metric};
-use crate::server::{Server, eventually, kubectl_present};
+use crate::server::{Ends, Server, eventually, http_get, kubectl_present};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const PLUGINS: &str = "tiers: [{plugins: [{name: priority}, {name: gang}, {name: predicates}, {name: nodeorder}]}]\n";
@@ -183,7 +183,7 @@ fn metrics_have_volcanos_names() {
     });
     assert_eq!(metric(&server, "basalt_audit_findings"), Some(0.0));
     let text = eventually("the waiting job is counted", PATIENCE, || {
-        let text = server.kubectl(&["get", "--raw", "/metrics"]);
+        let text = server.metrics();
         text.contains("volcano_unschedule_job_count 1").then_some(text)
     });
     for name in [
@@ -209,17 +209,6 @@ fn metrics_have_volcanos_names() {
     assert!(!refused.status.success(), "metrics are for those who may use the API");
 }
 
-/// A scheduler process; killed when dropped.
-struct Outside(std::process::Child);
-
-impl Drop for Outside {
-    fn drop(&mut self) {
-        // It may have ended already, which the test has then noticed.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn a_scheduler_outside_serves_the_cluster() {
     if !kubectl_present() {
@@ -234,32 +223,16 @@ fn a_scheduler_outside_serves_the_cluster() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .expect("the scheduler starts");
-    let mut outside = Outside(child);
+    let mut outside = Ends(child);
     let stdout = outside.0.stdout.take().expect("stdout is piped");
     let mut first = String::new();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut first).expect("a line");
     let address = first.trim().rsplit('/').next().expect("an address").to_owned();
     eventually("the scheduler is ready", PATIENCE, || {
-        get(&address, "/readyz").contains(" 200 ").then_some(())
+        http_get(&address, "/readyz").contains(" 200 ").then_some(())
     });
-    assert!(get(&address, "/healthz").contains(" 200 "));
+    assert!(http_get(&address, "/healthz").contains(" 200 "));
     eventually("the job runs", PATIENCE, || is_running(&server, "gang").then_some(()));
-    assert!(get(&address, "/metrics").contains("volcano_e2e_scheduling_latency_milliseconds_count"));
+    assert!(http_get(&address, "/metrics").contains("volcano_e2e_scheduling_latency_milliseconds_count"));
     server.audit(true);
-}
-
-/// A plain HTTP GET; the answer as text, or nothing.
-fn get(address: &str, path: &str) -> String {
-    use std::io::{Read, Write};
-    let Ok(mut stream) = std::net::TcpStream::connect(address) else {
-        return String::new();
-    };
-    let mut text = String::new();
-    write!(
-        stream,
-        "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
-    )
-    .expect("a request is sent");
-    stream.read_to_string(&mut text).expect("an answer is read");
-    text
 }

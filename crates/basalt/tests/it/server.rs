@@ -1,45 +1,69 @@
-//! The real `basalt up` as a child process, and the real `kubectl` against it.
+//! The whole system as child processes, embedded or on Kubernetes, and the real `kubectl` against it.
 
-use std::io::{BufRead, BufReader};
+mod child;
+mod embedded;
+mod kubernetes;
+
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use crate::watchman::Watchman;
+pub(crate) use child::Ends;
+pub(crate) use kubernetes::{Cluster, http_get, is_asked_for as on_kubernetes};
 
-/// A running `basalt up`; killed when dropped.
+/// A running system; killed when dropped.
 pub(crate) struct Server {
-    child: Child,
+    backend: Backend,
     /// Its data folder.
     pub(crate) data: PathBuf,
     pub(crate) watchman: Watchman,
 }
 
+/// What the suite runs on.
+enum Backend {
+    /// `basalt up`.
+    Embedded(Ends),
+    /// Kubernetes, with the parts of Basalt on it.
+    Kubernetes(Box<Cluster>),
+}
+
 impl Server {
-    /// Starts the binary on `data` with a free port and waits until it says that it is ready.
+    /// Starts the system on `data` with a free port and waits until it is ready: `basalt up`, or a cluster where the suite
+    /// runs on Kubernetes.
     pub(crate) fn start(data: &Path, arguments: &[&str]) -> Self {
+        if on_kubernetes() {
+            return Self::new(data, Backend::Kubernetes(Box::new(Cluster::start(data, arguments))));
+        }
         Self::start_on("127.0.0.1:0", data, arguments)
     }
 
-    /// The same on a given address.
+    /// `basalt up` on a given address.
     pub(crate) fn start_on(listen: &str, data: &Path, arguments: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_basalt"))
-            .args(["up", "--listen", listen, "--data"])
-            .arg(data)
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the basalt binary starts");
-        let stdout = child.stdout.take().expect("stdout is piped");
-        let mut lines = BufReader::new(stdout).lines();
-        let ready = lines.any(|line| line.is_ok_and(|line| line.contains("is ready")));
-        assert!(ready, "basalt up ended before it was ready: {:?}", child.wait());
-        // Keep the pipe drained, so that the child never blocks on it.
-        std::thread::spawn(move || lines.for_each(drop));
+        Self::new(data, Backend::Embedded(Ends(embedded::start(listen, data, arguments))))
+    }
+
+    fn new(data: &Path, backend: Backend) -> Self {
         Self {
-            child,
+            backend,
             data: data.to_owned(),
             watchman: Watchman::default(),
+        }
+    }
+
+    /// The cluster, in cases that are about Kubernetes.
+    pub(crate) fn cluster(&mut self) -> &mut Cluster {
+        match &mut self.backend {
+            Backend::Embedded(_) => panic!("this case is about Kubernetes"),
+            Backend::Kubernetes(cluster) => cluster,
+        }
+    }
+
+    /// The metrics of the system.
+    pub(crate) fn metrics(&self) -> String {
+        match &self.backend {
+            Backend::Embedded(_) => self.kubectl(&["get", "--raw", "/metrics"]),
+            Backend::Kubernetes(cluster) => cluster.metrics(),
         }
     }
 
@@ -75,21 +99,18 @@ impl Server {
 
     /// `kill -9`: no goodbye.
     pub(crate) fn kill(&mut self) {
-        self.child.kill().expect("the server can be killed");
-        self.child.wait().expect("the server can be reaped");
+        match &mut self.backend {
+            Backend::Embedded(server) => child::kill(&mut server.0),
+            Backend::Kubernetes(cluster) => cluster.kill(),
+        }
     }
 
     /// SIGTERM, then waits; returns the exit code.
     pub(crate) fn stop(&mut self) -> Option<i32> {
-        let pid = self.child.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args(["-TERM", &pid])
-                .status()
-                .expect("kill runs")
-                .success()
-        );
-        self.child.wait().expect("the server can be reaped").code()
+        match &mut self.backend {
+            Backend::Embedded(server) => child::stop(&mut server.0),
+            Backend::Kubernetes(cluster) => cluster.stop(),
+        }
     }
 
     /// Runs kubectl with this server's kubeconfig, without looking at the outcome.
@@ -131,14 +152,6 @@ impl Server {
         assert!(output.status.success(), "vcctl {arguments:?} failed: {output:?}");
         self.audit(false);
         String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // The child may have been reaped already by `kill` or `stop`.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

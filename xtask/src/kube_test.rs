@@ -1,0 +1,173 @@
+//! `cargo xtask kube-test`: the integration suite on a real kube-apiserver, etcd and kube-controller-manager, which are
+//! built from their Go modules once.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// Which cases run where; relative to the workspace.
+const WHERE: &str = "crates/basalt/tests/it/where.txt";
+/// The page that says so.
+const PAGE: &str = "docs/suite.md";
+/// Clusters that run at the same time: each has an API server, which is most of the work.
+const AT_ONCE: &str = "2";
+
+/// A line of [`WHERE`].
+struct Only<'a> {
+    backend: &'a str,
+    part: &'a str,
+    why: &'a str,
+}
+
+fn read(text: &str) -> Result<Vec<Only<'_>>> {
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let mut words = line.splitn(3, ' ');
+            let (Some(backend @ ("embedded" | "kubernetes")), Some(part), Some(why)) =
+                (words.next(), words.next(), words.next())
+            else {
+                bail!("{WHERE}: {line:?} is not BACKEND CASE WHY");
+            };
+            Ok(Only { backend, part, why })
+        })
+        .collect()
+}
+
+/// Builds what is missing, runs the suite, checks the rights that were used.
+pub(crate) fn run(root: &Path, filter: &[&str]) -> Result<()> {
+    let tools = root.join(".cache/bin");
+    let engine = built(root, "kubernetes", &tools)?;
+    let helm = built(root, "helm", &tools)?;
+    let objects = root.join(".cache/chart.yaml");
+    render(root, &helm, &objects)?;
+    let logs = root.join(".cache/audit");
+    if logs.exists() {
+        std::fs::remove_dir_all(&logs)?;
+    }
+    std::fs::create_dir_all(&logs)?;
+    let cases = std::fs::read_to_string(root.join(WHERE))?;
+    let mut command = Command::new(env!("CARGO"));
+    command
+        .current_dir(root)
+        .args(["test", "--locked", "--package", "basalt", "--test", "it", "--"])
+        .args(["--test-threads", AT_ONCE])
+        .args(filter);
+    for only in read(&cases)?.iter().filter(|only| only.backend == "embedded") {
+        command.args(["--skip", only.part]);
+    }
+    command
+        .env("BASALT_KUBERNETES", engine)
+        .env("BASALT_CHART_OBJECTS", &objects)
+        .env("BASALT_AUDIT_LOGS", &logs)
+        .env("BASALT_REQUIRE_KUBECTL", "1");
+    ensure!(command.status()?.success(), "the suite failed on Kubernetes");
+    Ok(())
+}
+
+/// A tool of ours that Go builds: built unless it is there and its sources are older.
+fn built(root: &Path, name: &str, tools: &Path) -> Result<PathBuf> {
+    let (folder, output) = (root.join("xtask").join(name), tools.join(name));
+    let changed = |path: &Path| std::fs::metadata(path).and_then(|data| data.modified());
+    let fresh = changed(&output).is_ok_and(|at| {
+        let sources = ["go.mod", "main.go", "up.go", "keys.go", "build"].map(|file| folder.join(file));
+        sources
+            .iter()
+            .all(|source| changed(source).map_or(true, |then| then <= at))
+    });
+    if !fresh {
+        eprintln!("building {name} from its Go module (minutes, once)");
+        let status = Command::new(folder.join("build")).arg(&output).status();
+        let status = status.with_context(|| format!("running {}", folder.join("build").display()))?;
+        ensure!(
+            status.success(),
+            "{name} was not built: this needs Go and its module proxy"
+        );
+    }
+    Ok(output)
+}
+
+/// The chart's objects as they are installed for the suite.
+fn render(root: &Path, helm: &Path, objects: &Path) -> Result<()> {
+    let output = Command::new(helm)
+        .current_dir(root)
+        .args(["template", "basalt", "charts/basalt", "--namespace", "basalt-system"])
+        .args(["--values", "charts/basalt/ci/kube-test.yaml"])
+        .output()
+        .context("running helm")?;
+    ensure!(
+        output.status.success(),
+        "helm template: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(std::fs::write(objects, output.stdout)?)
+}
+
+/// Writes the page that says where each case runs, from the names that the test binary lists.
+pub(crate) fn page(root: &Path) -> Result<()> {
+    let listed = Command::new(env!("CARGO"))
+        .current_dir(root)
+        .args([
+            "test",
+            "--locked",
+            "--package",
+            "basalt",
+            "--test",
+            "it",
+            "--",
+            "--list",
+        ])
+        .output()?;
+    ensure!(listed.status.success(), "the cases cannot be listed");
+    let names = String::from_utf8(listed.stdout)?;
+    let cases = std::fs::read_to_string(root.join(WHERE))?;
+    Ok(std::fs::write(root.join(PAGE), table(&names, &read(&cases)?))?)
+}
+
+fn table(names: &str, only: &[Only<'_>]) -> String {
+    let mut text = String::from(
+        "# Where the integration suite runs\n\n\
+         The suite is written once. `cargo test` runs it on `basalt up`; `cargo xtask kube-test` runs it on a real\n\
+         kube-apiserver with etcd and kube-controller-manager. Written by `cargo xtask suite`.\n\n\
+         | case | `basalt up` | Kubernetes | only there, because it |\n|---|---|---|---|\n",
+    );
+    let rows = names
+        .lines()
+        .filter_map(|line| line.strip_suffix(": test"))
+        .map(|name| {
+            let only = only.iter().find(|only| name.contains(only.part));
+            let mark = |backend: &str| {
+                if only.is_none_or(|only| only.backend == backend) {
+                    "yes"
+                } else {
+                    ""
+                }
+            };
+            let why = only.map_or("", |only| only.why);
+            format!("| {name} | {} | {} | {why} |\n", mark("embedded"), mark("kubernetes"))
+        });
+    text.extend(rows);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_says_where_each_case_runs() {
+        let only = read("# note\nembedded a:: kills it\nkubernetes b::two breaks it\n").expect("it reads");
+        let text = table("a::one: test\nb::one: test\nb::two: test\n\n3 tests\n", &only);
+        let rows: Vec<&str> = text.lines().skip(7).collect();
+        assert_eq!(
+            rows,
+            [
+                "| a::one | yes |  | kills it |",
+                "| b::one | yes | yes |  |",
+                "| b::two |  | yes | breaks it |"
+            ]
+        );
+        assert!(read("nowhere a:: x").is_err());
+    }
+}
