@@ -12,6 +12,7 @@ use anyhow::Context;
 use basalt_admission::Settings;
 use basalt_api::fraction::Fraction;
 use basalt_apiserver::face::{TlsOptions, serve_router};
+use kube::Client;
 
 use crate::connection::ConnectionFlags;
 use crate::process;
@@ -28,12 +29,20 @@ Examples:
   basalt webhook --kubeconfig ~/.kube/config --cert-dir certs --host webhook.basalt-system.svc
                                                               with one of its own; caBundle is certs/ca.crt
   basalt webhook --queue-acl --max-queue-depth 3              a delivery needs the right to use its queue")]
+#[command(mut_arg("webhook_listen", |flag| flag.alias("listen")), mut_arg("webhook_host", |flag| flag.alias("host")))]
 pub struct WebhookArguments {
     #[command(flatten)]
     connection: ConnectionFlags,
-    /// Where to serve; port 0 takes a free one
+    #[command(flatten)]
+    webhook: WebhookFlags,
+}
+
+/// The flags of admission, wherever it is served.
+#[derive(Debug, clap::Args)]
+pub struct WebhookFlags {
+    /// Where admission is served; port 0 takes a free one
     #[arg(long, value_name = "ADDR:PORT", default_value = "0.0.0.0:8443")]
-    listen: SocketAddr,
+    webhook_listen: SocketAddr,
     /// Certificate chain in PEM
     #[arg(long, alias = "tls-cert-file", value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -50,7 +59,7 @@ pub struct WebhookArguments {
     cert_dir: Option<PathBuf>,
     /// Names and addresses that such a certificate is for; may be repeated
     #[arg(long, value_name = "NAME", default_values = ["localhost", "127.0.0.1"])]
-    host: Vec<String>,
+    webhook_host: Vec<String>,
     /// Levels under root that the tree of queues may have
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=32))]
     max_queue_depth: u8,
@@ -62,7 +71,7 @@ pub struct WebhookArguments {
     queue_acl: bool,
 }
 
-impl WebhookArguments {
+impl WebhookFlags {
     fn settings(&self) -> Settings {
         Settings {
             queue_depth_max: self.max_queue_depth.into(),
@@ -78,8 +87,28 @@ impl WebhookArguments {
                 let given = tls::Given::read(certificate, key)?;
                 Ok((TlsOptions::new(given.config()?), Some(given)))
             }
-            (_, _, Some(folder)) => Ok((TlsOptions::new(tls::own(folder, &self.host)?), None)),
+            (_, _, Some(folder)) => Ok((TlsOptions::new(tls::own(folder, &self.webhook_host)?), None)),
             _ => anyhow::bail!("give --tls-cert and --tls-key, or --cert-dir"),
+        }
+    }
+}
+
+impl WebhookFlags {
+    /// The webhook that these flags describe. It answers nothing until [`WebhookFlags::serve`] runs.
+    pub fn webhook(&self, client: Client) -> Webhook {
+        Webhook::new(client, self.settings())
+    }
+
+    /// Serves `webhook` until `stop` resolves; the requests that are in flight then are answered.
+    pub async fn serve(&self, webhook: &Webhook, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
+        let (tls, given) = self.tls()?;
+        let listener = process::listen(self.webhook_listen, "--webhook-listen").await?;
+        println!("basalt webhook: serving at https://{}", listener.local_addr()?);
+        let serving = serve_router(listener, webhook.router(), tls, stop);
+        tokio::select! {
+            ended = serving => ended.context("serving admission"),
+            () = renewal(given) => anyhow::bail!("looking after the certificate ended"),
+            () = webhook.clone().watch() => anyhow::bail!("the watches ended"),
         }
     }
 }
@@ -87,16 +116,8 @@ impl WebhookArguments {
 /// Serves until it is told to stop.
 pub fn main(arguments: WebhookArguments) -> anyhow::Result<()> {
     process::run(|mut stop| async move {
-        let (tls, given) = arguments.tls()?;
-        let webhook = Webhook::new(arguments.connection.client().await?, arguments.settings());
-        let listener = process::listen(arguments.listen, "--listen").await?;
-        println!("basalt webhook: serving at https://{}", listener.local_addr()?);
-        let serving = serve_router(listener, webhook.router(), tls, stop.wished());
-        tokio::select! {
-            ended = serving => ended.context("serving admission"),
-            () = renewal(given) => anyhow::bail!("looking after the certificate ended"),
-            () = webhook.clone().watch() => anyhow::bail!("the watches ended"),
-        }
+        let webhook = arguments.webhook.webhook(arguments.connection.client().await?);
+        arguments.webhook.serve(&webhook, stop.wished()).await
     })
 }
 

@@ -91,15 +91,19 @@ impl Webhook {
             .remove(resource);
     }
 
-    /// Fails while a part of the view is missing.
-    fn complete(&self) -> Result<(), Failure> {
+    /// Whether it can decide; if not, what is missing.
+    pub fn ready(&self) -> Result<(), String> {
         let unseen = self.unseen.lock().unwrap_or_else(PoisonError::into_inner);
         if unseen.is_empty() {
             return Ok(());
         }
         let names: Vec<&str> = unseen.iter().copied().collect();
-        let why = format!("not ready: {} have not been seen yet", names.join(", "));
-        Err(Failure(StatusCode::SERVICE_UNAVAILABLE, why))
+        Err(format!("not ready: {} have not been seen yet", names.join(", ")))
+    }
+
+    fn complete(&self) -> Result<(), Failure> {
+        self.ready()
+            .map_err(|why| Failure(StatusCode::SERVICE_UNAVAILABLE, why))
     }
 
     /// Asks the API server whether the user has a right.
