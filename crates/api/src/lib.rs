@@ -26,6 +26,7 @@ pub mod preserved;
 pub mod quantity;
 pub mod queue;
 pub mod reason;
+pub mod rights;
 pub mod slim;
 
 mod schema;
