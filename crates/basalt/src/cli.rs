@@ -8,6 +8,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::bench::Bench;
 use crate::controllers::ControllersArguments;
+use crate::nodes::NodesArguments;
 use crate::plan::PlanOptions;
 use crate::scheduler::SchedulerArguments;
 use crate::up::UpOptions;
@@ -54,6 +55,8 @@ enum Command {
     Controllers(Box<ControllersArguments>),
     /// Serve admission over HTTPS, as a webhook of any cluster
     Webhook(Box<WebhookArguments>),
+    /// Serve fake nodes on any cluster: they run the pods bound to them without running anything
+    Nodes(Box<NodesArguments>),
     /// Decide offline: manifests in, binds, evictions and reasons out
     Plan(Box<PlanOptions>),
     /// Measure this machine: durable writes, gangs, reads, size
@@ -98,6 +101,7 @@ pub fn main() -> ExitCode {
         Command::Scheduler(arguments) => report(crate::scheduler::main(*arguments)),
         Command::Controllers(arguments) => report(crate::controllers::main(*arguments)),
         Command::Webhook(arguments) => report(crate::webhook::main(*arguments)),
+        Command::Nodes(arguments) => report(crate::nodes::main(*arguments)),
         Command::Plan(options) => crate::plan::main(*options),
         Command::Bench(bench) => report(bench.run()),
         Command::Vcctl { args } => basalt_vcctl::run(std::iter::once(OsString::from("vcctl")).chain(args)),

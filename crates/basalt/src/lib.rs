@@ -10,6 +10,7 @@ pub mod controllers;
 pub mod demo;
 pub mod hosting;
 pub mod live;
+pub mod nodes;
 pub mod plan;
 pub mod process;
 pub mod scheduler;

@@ -27,6 +27,14 @@ pub enum NodeError {
         /// The server's answer.
         source: Box<kube::Error>,
     },
+    /// Something could not be deleted.
+    #[error("cannot delete {what}: {source}")]
+    Delete {
+        /// What it is.
+        what: String,
+        /// The server's answer.
+        source: Box<kube::Error>,
+    },
     /// A watch stream ended, which it never does while the process lives.
     #[error("the watch on {0} ended")]
     WatchEnded(&'static str),

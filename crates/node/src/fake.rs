@@ -16,13 +16,16 @@
 //! `activeDeadlineSeconds` is kept. Pods that are bound to a node that does not exist are deleted, as Kubernetes' pod garbage
 //! collector does: at once if the node was a fake one, else after a grace.
 //!
-//! Nodes are written only when their status lacks something: there are no heartbeats and no Leases, for 10,000 nodes would
-//! mean 1,000 writes a second that tell nothing. Where a node controller marks such a node as lost, it is made Ready again.
+//! Nodes are written only when something is lacking. Where a node controller watches them, each has a Lease that is renewed
+//! ([`FakeOptions::heartbeat`]); elsewhere there are no heartbeats, for 10,000 nodes would mean 1,000 writes a second that tell
+//! nothing. A node that was marked or tainted as lost is made Ready again.
 
 mod driver;
 pub mod facts;
+mod heartbeat;
 mod intern;
 pub mod kubelet;
+mod removal;
 mod slab;
 mod status;
 pub mod template;
@@ -32,7 +35,11 @@ mod wire;
 use std::time::Duration;
 
 pub use driver::run;
-pub use template::{Created, NodeTemplate, Size, create_nodes};
+pub use removal::{Removed, remove_nodes};
+pub use template::{Created, NodeTemplate, Size, create_nodes, nodes_not_ready};
+
+/// Selects the nodes that are served.
+const FAKE_SELECTOR: &str = "basalt.sh/fake=true";
 
 /// How fake nodes are served.
 #[derive(Debug, Clone)]
@@ -43,6 +50,8 @@ pub struct FakeOptions {
     pub requests_in_flight: usize,
     /// How long a pod may be bound to a node that does not exist before it is deleted; absent: for ever.
     pub orphan_grace: Option<Duration>,
+    /// How often the Lease of each node is renewed; absent: there are no Leases, for nobody looks at them.
+    pub heartbeat: Option<Duration>,
 }
 
 impl Default for FakeOptions {
@@ -51,6 +60,7 @@ impl Default for FakeOptions {
             defaults: Size::default(),
             requests_in_flight: 128,
             orphan_grace: Some(Duration::from_secs(10)),
+            heartbeat: None,
         }
     }
 }

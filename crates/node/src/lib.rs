@@ -7,6 +7,7 @@ mod addresses;
 mod error;
 mod events;
 pub mod fake;
+mod lease;
 pub mod local;
 
 pub use error::NodeError;

@@ -6,8 +6,9 @@ mod world;
 use std::time::Duration;
 
 use basalt_node::fake::{self, Created, FakeOptions, NodeTemplate, Size};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
-use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -282,5 +283,70 @@ async fn many_pods_run_at_once() {
     addresses.sort();
     addresses.dedup();
     assert_eq!(addresses.len(), PODS);
+    kubelet.stop().await;
+}
+
+#[tokio::test]
+async fn nodes_with_a_heartbeat_have_leases_and_all_goes_with_them() {
+    let world = World::new().await;
+    world.nodes_of_size(3).await;
+    let options = FakeOptions {
+        heartbeat: Some(Duration::from_millis(100)),
+        ..FakeOptions::default()
+    };
+    let serving = tokio::spawn(fake::run(world.client.clone(), options, std::future::pending()));
+    let leases: Api<Lease> = Api::namespaced(world.client.clone(), "kube-node-lease");
+    let renewed = |lease: Option<&Lease>| Some(lease?.spec.as_ref()?.renew_time.as_ref()?.0);
+    let first = until(leases.clone(), "node-2", move |l: Option<&Lease>| renewed(l).is_some()).await;
+    let first = first.expect("a lease");
+    assert_eq!(first.owner_references()[0].name, "node-2");
+    let before = renewed(Some(&first));
+    until(leases.clone(), "node-2", move |l: Option<&Lease>| renewed(l) > before).await;
+    serving.abort();
+
+    world.pod("p", "node-1", json!({})).await;
+    let other = json!({"metadata": {"name": "other-1", "labels": {"basalt.sh/fake": "true"}}});
+    let other = serde_json::from_value(other).unwrap();
+    world.nodes().create(&PostParams::default(), &other).await.unwrap();
+    let template = NodeTemplate::of_size(&Size::default());
+    let removed = fake::remove_nodes(world.client.clone(), &template).await.unwrap();
+    assert_eq!((removed.nodes, removed.pods), (3, 1));
+    let names = |list: kube::api::ObjectList<Node>| list.iter().map(ResourceExt::name_any).collect::<Vec<_>>();
+    let all = ListParams::default();
+    assert_eq!(names(world.nodes().list(&all).await.unwrap()), ["other-1"]);
+    assert!(world.pods().list(&all).await.unwrap().items.is_empty());
+    assert!(leases.list(&all).await.unwrap().items.is_empty());
+    // Nothing is left to remove.
+    let removed = fake::remove_nodes(world.client.clone(), &template).await.unwrap();
+    assert_eq!((removed.nodes, removed.pods), (0, 0));
+}
+
+#[tokio::test]
+async fn a_node_that_was_tainted_as_lost_is_ready_again() {
+    let world = World::new().await;
+    world.nodes_of_size(1).await;
+    let taints = json!({"spec": {"taints": [
+        {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"},
+        {"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"},
+        {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"},
+        {"key": "gpu", "effect": "NoSchedule"},
+    ]}});
+    let patch = Patch::Merge(taints);
+    world
+        .nodes()
+        .patch("node-0", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+    let template = NodeTemplate::of_size(&Size::default());
+    let missing = fake::nodes_not_ready(world.client.clone(), 2, &template).await.unwrap();
+    assert_eq!(missing, 2);
+    let kubelet = Kubelet::start(world.client.clone());
+    let keys = |node: Option<&Node>| -> Vec<String> {
+        let taints = node.and_then(|n| n.spec.as_ref()?.taints.clone()).unwrap_or_default();
+        taints.into_iter().map(|t| t.key).collect()
+    };
+    until(world.nodes(), "node-0", move |n: Option<&Node>| keys(n) == ["gpu"]).await;
+    let missing = fake::nodes_not_ready(world.client.clone(), 2, &template).await.unwrap();
+    assert_eq!(missing, 1);
     kubelet.stop().await;
 }

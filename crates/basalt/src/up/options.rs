@@ -1,16 +1,16 @@
 //! The flags of `basalt up`.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use basalt_admission::Settings;
 use basalt_api::fraction::Fraction;
-use basalt_node::fake::{NodeTemplate, Size};
 use basalt_node::local::agent::LocalOptions;
 
 use super::system::SystemOptions;
 use crate::live::scheduler::SchedulerOptions;
+use crate::nodes::NodeFlags;
 use crate::scheduling::{RelockFlags, SchedulingFlags};
 
 /// Run the whole system on this machine: API server, scheduler, controllers, nodes.
@@ -48,18 +48,8 @@ pub struct UpOptions {
     /// End the pods of this machine when the server is stopped; otherwise they go on, and the next start takes them over
     #[arg(long)]
     stop_pods: bool,
-    /// Cores of each fake node
-    #[arg(long, value_name = "QUANTITY", default_value = "16")]
-    node_cpu: String,
-    /// Memory of each fake node
-    #[arg(long, value_name = "QUANTITY", default_value = "64Gi")]
-    node_memory: String,
-    /// GPUs (nvidia.com/gpu) of each fake node
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    node_gpu: u32,
-    /// A Node manifest that the fake nodes are made after, instead of the three flags above
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["node_cpu", "node_memory", "node_gpu"])]
-    node_template: Option<PathBuf>,
+    #[command(flatten)]
+    looks: NodeFlags,
     #[command(flatten)]
     scheduling: SchedulingFlags,
     #[command(flatten)]
@@ -111,12 +101,7 @@ impl UpOptions {
             None => default_data_folder()?,
         };
         let data = std::path::absolute(&data).with_context(|| format!("--data {}", data.display()))?;
-        let gpu = (self.node_gpu > 0).then(|| self.node_gpu.to_string());
-        let size = Size::new(&self.node_cpu, &self.node_memory, gpu.as_deref())?;
-        let template = match read(self.node_template.as_deref(), "--node-template")? {
-            Some(text) => NodeTemplate::from_yaml(&text, &size)?,
-            None => NodeTemplate::of_size(&size),
-        };
+        let template = self.looks.template()?;
         let kubeconfig = self.kubeconfig.unwrap_or_else(|| data.join("kubeconfig"));
         let local = (self.local || self.nodes == 0).then(|| LocalOptions {
             host_paths: self.allow_host_path,
@@ -142,12 +127,6 @@ impl UpOptions {
             },
         })
     }
-}
-
-/// The text of a file that a flag names.
-fn read(path: Option<&Path>, flag: &str) -> anyhow::Result<Option<String>> {
-    path.map(|path| std::fs::read_to_string(path).with_context(|| format!("reading {flag} {}", path.display())))
-        .transpose()
 }
 
 /// `$XDG_DATA_HOME/basalt`, or `~/.local/share/basalt`.

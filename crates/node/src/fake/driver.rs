@@ -8,12 +8,13 @@ use futures::{FutureExt, Stream, StreamExt};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 use tracing::{debug, warn};
 
-use super::FakeOptions;
 use super::kubelet::{Action, Event, FakeKubelet, Millis, Outcome, PodRef, Rules, Target};
 use super::wire::{self, SlimNode, SlimPod};
+use super::{FakeOptions, heartbeat};
 use crate::NodeError;
 use crate::events::{self, Note};
 
@@ -39,6 +40,12 @@ pub async fn run(client: Client, options: FakeOptions, shutdown: impl Future<Out
     });
     let requests_max = options.requests_in_flight.max(1);
     let mut requests = JoinSet::new();
+    // It ends with this function.
+    let mut beating = JoinSet::new();
+    let (ask, mut asked) = mpsc::channel(1);
+    if let Some(period) = options.heartbeat {
+        beating.spawn(heartbeat::beat(client.clone(), period, ask));
+    }
     loop {
         while requests.len() < requests_max
             && let Some(action) = kubelet.take(now())
@@ -57,6 +64,10 @@ pub async fn run(client: Client, options: FakeOptions, shutdown: impl Future<Out
             Some(done) = requests.join_next() => {
                 let (target, outcome) = answer(done);
                 kubelet.apply(now(), Event::Done(target, outcome));
+            }
+            Some(answer) = asked.recv() => {
+                // Whoever asked may be gone.
+                let _ = oneshot::Sender::send(answer, kubelet.served());
             }
             () = tokio::time::sleep(sleep_for(kubelet.next_due())), if !busy => {}
         }
@@ -166,7 +177,11 @@ async fn request(client: Client, action: Action) -> (Target, Outcome) {
             let params = DeleteParams::default().grace_period(0).preconditions(precondition);
             pods(client, &pod).delete(&pod.name, &params).await.map(drop)
         }
-        Action::PatchNode { name, labels, status } => patch_node(client, &name, labels, status).await,
+        Action::PatchNode {
+            name,
+            registration,
+            status,
+        } => patch_node(client, &name, registration, status).await,
     };
     (target, outcome(result))
 }
@@ -194,16 +209,16 @@ fn pods(client: &Client, pod: &PodRef) -> Api<SlimPod> {
 async fn patch_node(
     client: &Client,
     name: &str,
-    labels: Option<serde_json::Value>,
-    status: serde_json::Value,
+    registration: Option<serde_json::Value>,
+    status: Option<serde_json::Value>,
 ) -> Result<(), kube::Error> {
     let nodes: Api<SlimNode> = Api::all_with(client.clone(), &wire::node_resource());
     let params = PatchParams::default();
-    if let Some(labels) = labels {
-        nodes.patch(name, &params, &Patch::Merge(labels)).await?;
+    if let Some(registration) = registration {
+        nodes.patch(name, &params, &Patch::Merge(registration)).await?;
     }
-    nodes
-        .patch_status(name, &params, &Patch::Strategic(status))
-        .await
-        .map(drop)
+    if let Some(status) = status {
+        nodes.patch_status(name, &params, &Patch::Strategic(status)).await?;
+    }
+    Ok(())
 }

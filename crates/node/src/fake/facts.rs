@@ -6,6 +6,8 @@ use std::net::Ipv4Addr;
 use basalt_api::fake::{exit_code, millis};
 use basalt_api::names::{EXIT_CODE, JOB_RETRY_COUNT, RUN_TIME, STOP_TIME};
 
+use serde_json::Value;
+
 use super::kubelet::Millis;
 
 /// What happens when a container ends.
@@ -133,15 +135,28 @@ pub struct PodFacts {
     pub deleted: Option<Millis>,
 }
 
+/// The taints that a node is to have, and the version of it that this was seen from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Untainted {
+    /// All its taints but those of lost nodes; lists of taints can only be written as a whole.
+    pub taints: Vec<Value>,
+    /// So that nobody else's taint is lost.
+    pub resource_version: String,
+}
+
 /// A node as the API server shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeFacts {
     /// Its name.
     pub name: String,
+    /// Its uid.
+    pub uid: String,
     /// Whether it has the label `basalt.sh/fake=true`.
     pub fake: bool,
     /// Whether the condition Ready is true.
     pub ready: bool,
+    /// If it is tainted as one that is not ready or cannot be reached: how to leave it without that.
+    pub lost: Option<Untainted>,
     /// Whether `status.nodeInfo` is filled.
     pub info: bool,
     /// Whether the labels that every kubelet sets are there.
@@ -157,12 +172,17 @@ pub struct NodeFacts {
 impl NodeFacts {
     /// Whether nothing is left to report.
     pub fn complete(&self) -> bool {
-        self.ready
-            && self.info
-            && self.labels
-            && self.address.is_some()
-            && !self.capacity.is_empty()
-            && !self.allocatable.is_empty()
+        self.registered() && self.status_complete()
+    }
+
+    /// Whether it has its labels, and no taint that keeps pods away from lost nodes.
+    pub fn registered(&self) -> bool {
+        self.labels && self.lost.is_none()
+    }
+
+    /// Whether its status says all that it should.
+    pub fn status_complete(&self) -> bool {
+        self.ready && self.info && self.address.is_some() && !self.capacity.is_empty() && !self.allocatable.is_empty()
     }
 }
 

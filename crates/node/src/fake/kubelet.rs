@@ -92,14 +92,14 @@ pub enum Action {
     },
     /// Delete a pod for good: no grace period, uid as precondition.
     DeletePod(PodRef),
-    /// Patch a node's labels and then its status.
+    /// Patch a node's labels and taints and then its status.
     PatchNode {
         /// Which node.
         name: Arc<str>,
-        /// The patch of its labels, if they lack something.
-        labels: Option<Value>,
-        /// The strategic merge patch of its status.
-        status: Value,
+        /// The merge patch of its labels and taints, if it is needed.
+        registration: Option<Value>,
+        /// The strategic merge patch of its status, if it is needed.
+        status: Option<Value>,
     },
 }
 
@@ -244,6 +244,7 @@ enum Serving {
 #[derive(Debug)]
 struct Node {
     name: Arc<str>,
+    uid: Arc<str>,
     serving: Serving,
     address: Option<Ipv4Addr>,
     /// The facts, while something is left to report.
@@ -354,6 +355,12 @@ impl FakeKubelet {
             self.by_uid.len(),
             self.nodes.iter().filter(|(_, n)| n.serving == Serving::Fake).count(),
         )
+    }
+
+    /// Name and uid of the served nodes.
+    pub fn served(&self) -> Vec<(Arc<str>, Arc<str>)> {
+        let served = self.nodes.iter().filter(|(_, n)| n.serving == Serving::Fake);
+        served.map(|(_, n)| (Arc::clone(&n.name), Arc::clone(&n.uid))).collect()
     }
 
     fn turn_mut(&mut self, subject: Subject) -> Option<&mut Turn> {

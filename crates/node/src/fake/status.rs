@@ -226,6 +226,10 @@ fn node_info() -> Value {
     Value::Object(info)
 }
 
+/// Taints that a node gets when it is created and when it is lost. Where a node controller runs, it takes them away from a Ready
+/// node; where none runs, nobody would.
+pub(crate) const LOST: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+
 /// The labels that every kubelet sets on its node.
 pub(crate) fn node_labels(name: &str) -> [(&'static str, String); 3] {
     [

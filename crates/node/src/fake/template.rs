@@ -10,13 +10,18 @@ use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use super::facts::NodeFacts;
-use super::status;
+use super::wire::{self, SlimNode};
+use super::{FAKE_SELECTOR, status};
 use crate::NodeError;
 
 /// How many nodes are created at once.
 const CREATES_IN_FLIGHT: usize = 64;
+/// How often a create is tried again where the server is busy, first after this long and each time twice as long.
+const CREATE_RETRIES: u32 = 6;
+const RETRY_FIRST: Duration = Duration::from_millis(100);
 /// Enough for any test of scale; more is a slip of the finger.
 pub const NODES_MAX: u32 = 1_000_000;
 
@@ -125,6 +130,13 @@ impl NodeTemplate {
         format!("{}-{index}", self.name)
     }
 
+    /// Whether a node of this name may be one of these.
+    pub fn names(&self, name: &str) -> bool {
+        name.strip_prefix(&self.name)
+            .and_then(|rest| rest.strip_prefix('-'))
+            .is_some_and(|index| !index.is_empty() && index.bytes().all(|b| b.is_ascii_digit()))
+    }
+
     /// Node `index`, Ready.
     pub fn node(&self, index: u32, now: jiff::Timestamp) -> Result<Node, NodeError> {
         let name = self.name_of(index);
@@ -188,6 +200,24 @@ pub async fn create_nodes(client: Client, count: u32, template: &NodeTemplate) -
     })
 }
 
+/// How many of the nodes 0 to `count` - 1 of a template are not Ready, or tainted as if they were not.
+pub async fn nodes_not_ready(client: Client, count: u32, template: &NodeTemplate) -> Result<usize, NodeError> {
+    let nodes: Api<SlimNode> = Api::all_with(client, &wire::node_resource());
+    let all = nodes
+        .list(&ListParams::default().labels(FAKE_SELECTOR))
+        .await
+        .map_err(|e| NodeError::List(Box::new(e)))?;
+    let ready: BTreeSet<String> = all
+        .into_iter()
+        .filter_map(wire::node_facts)
+        .filter(NodeFacts::complete)
+        .map(|facts| facts.name)
+        .collect();
+    Ok((0..count)
+        .filter(|index| !ready.contains(&template.name_of(*index)))
+        .count())
+}
+
 /// Creates one node; `false` if somebody else was faster.
 async fn create(nodes: &Api<Node>, node: Result<Node, NodeError>) -> Result<bool, NodeError> {
     let node = node?;
@@ -196,7 +226,16 @@ async fn create(nodes: &Api<Node>, node: Result<Node, NodeError>) -> Result<bool
         name: name.clone(),
         source: Box::new(source),
     };
-    let made = match nodes.create(&PostParams::default(), &node).await {
+    let mut made = nodes.create(&PostParams::default(), &node).await;
+    for attempt in 0..CREATE_RETRIES {
+        let busy = matches!(&made, Err(kube::Error::Api(status)) if matches!(status.code, 429 | 503 | 504));
+        if !busy {
+            break;
+        }
+        tokio::time::sleep(RETRY_FIRST * (1 << attempt)).await;
+        made = nodes.create(&PostParams::default(), &node).await;
+    }
+    let made = match made {
         Ok(made) => made,
         Err(kube::Error::Api(status)) if status.code == 409 => return Ok(false),
         Err(error) => return Err(refuse(error)),
@@ -270,6 +309,21 @@ mod tests {
         let status = node.status.unwrap();
         assert_eq!(status.allocatable.as_ref().unwrap()["cpu"].0, "64");
         assert_eq!(status.capacity.unwrap()["nvidia.com/gpu"].0, "8");
+    }
+
+    #[test]
+    fn a_template_knows_its_nodes_by_name() {
+        let template = NodeTemplate::of_size(&Size::default());
+        for (name, its) in [
+            ("node-0", true),
+            ("node-123", true),
+            ("node-", false),
+            ("node-1a", false),
+            ("nodes-1", false),
+            ("a-node-1", false),
+        ] {
+            assert_eq!(template.names(name), its, "{name}");
+        }
     }
 
     #[test]

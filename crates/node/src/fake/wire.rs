@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::core::{ApiResource, DynamicResourceScope, ObjectMeta};
 use serde::{Deserialize, Deserializer};
 
-use super::facts::{AtExit, Container, NodeFacts, Phase, PodFacts, Shape};
+use super::facts::{AtExit, Container, NodeFacts, Phase, PodFacts, Shape, Untainted};
 use super::kubelet::Millis;
 use super::status;
 
@@ -131,7 +131,11 @@ pub(crate) struct Running {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(crate) struct NodeSpec {}
+#[serde(default)]
+pub(crate) struct NodeSpec {
+    #[serde(deserialize_with = "nullable")]
+    taints: Vec<serde_json::Value>,
+}
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -229,6 +233,14 @@ fn millis(time: &Time) -> Millis {
     time.0.as_millisecond()
 }
 
+fn untainted(taints: Vec<serde_json::Value>, version: Option<String>) -> Option<Untainted> {
+    let lost = |taint: &serde_json::Value| taint["key"].as_str().is_some_and(|key| status::LOST.contains(&key));
+    taints.iter().any(lost).then(|| Untainted {
+        taints: taints.into_iter().filter(|taint| !lost(taint)).collect(),
+        resource_version: version.unwrap_or_default(),
+    })
+}
+
 /// The facts of a node.
 pub(crate) fn node_facts(node: SlimNode) -> Option<NodeFacts> {
     let name = node.metadata.name?;
@@ -236,6 +248,8 @@ pub(crate) fn node_facts(node: SlimNode) -> Option<NodeFacts> {
     let status = node.status;
     let address = status.addresses.iter().find(|a| a.kind == "InternalIP");
     Some(NodeFacts {
+        uid: node.metadata.uid.unwrap_or_default(),
+        lost: untainted(node.spec.taints, node.metadata.resource_version),
         fake: labels.get(FAKE_NODE).is_some_and(|v| v == "true"),
         ready: status
             .conditions
@@ -308,5 +322,27 @@ mod tests {
             serde_json::from_value(json!({"metadata": {"name": "n"}, "status": {"capacity": null, "nodeInfo": null}}))
                 .unwrap();
         assert!(!node_facts(node).unwrap().complete());
+        let gpu = json!({"key": "gpu", "effect": "NoSchedule"});
+        for (taints, rest) in [
+            (json!(null), None),
+            (json!([gpu]), None),
+            (
+                json!([gpu, {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]),
+                Some(vec![gpu.clone()]),
+            ),
+            (
+                json!([{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]),
+                Some(Vec::new()),
+            ),
+        ] {
+            let metadata = json!({"name": "n", "uid": "u", "resourceVersion": "7"});
+            let value = json!({"metadata": metadata, "spec": {"taints": taints}});
+            let facts = node_facts(serde_json::from_value(value).unwrap()).unwrap();
+            let lost = rest.map(|taints| Untainted {
+                taints,
+                resource_version: "7".to_owned(),
+            });
+            assert_eq!((facts.lost, facts.uid.as_str()), (lost, "u"), "{taints}");
+        }
     }
 }

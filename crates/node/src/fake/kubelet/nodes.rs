@@ -16,6 +16,7 @@ impl FakeKubelet {
         let name: Arc<str> = name.into();
         let slot = self.nodes.insert(Node {
             name: Arc::clone(&name),
+            uid: "".into(),
             serving: Serving::Absent(self.orphans_go(now)),
             address: None,
             lacking: None,
@@ -42,6 +43,9 @@ impl FakeKubelet {
         if let (None, Some(address)) = (node.address, facts.address) {
             node.address = Some(address);
             self.node_addresses.claim(address);
+        }
+        if *node.uid != *facts.uid {
+            node.uid = facts.uid.as_str().into();
         }
         node.lacking = (facts.fake && !facts.complete()).then(|| Box::new(facts));
         node.fresh = true;
@@ -107,8 +111,8 @@ impl FakeKubelet {
         node.fresh = false;
         Some(Action::PatchNode {
             name: Arc::clone(&node.name),
-            labels: (!facts.labels).then(|| labels_patch(&node.name)),
-            status: status::node_status(facts, address, &self.rules.defaults, now),
+            registration: (!facts.registered()).then(|| registration(facts)),
+            status: (!facts.status_complete()).then(|| status::node_status(facts, address, &self.rules.defaults, now)),
         })
     }
 
@@ -131,11 +135,17 @@ impl FakeKubelet {
     }
 }
 
-fn labels_patch(name: &str) -> Value {
-    let labels: serde_json::Map<String, Value> = status::node_labels(name)
+/// The labels of a node that lacks some, and its taints if it has one too many.
+fn registration(facts: &NodeFacts) -> Value {
+    let labels: serde_json::Map<String, Value> = status::node_labels(&facts.name)
         .into_iter()
         .chain([(FAKE_NODE, "true".to_owned())])
         .map(|(k, v)| (k.to_owned(), json!(v)))
         .collect();
-    json!({"metadata": {"labels": labels}})
+    let mut patch = json!({"metadata": {"labels": labels}});
+    if let Some(untainted) = &facts.lost {
+        patch["metadata"]["resourceVersion"] = json!(untainted.resource_version);
+        patch["spec"]["taints"] = json!(untainted.taints);
+    }
+    patch
 }

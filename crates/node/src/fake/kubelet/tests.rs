@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::facts::Container;
+use super::super::facts::{Container, Untainted};
 use super::*;
 
 fn rules() -> Rules {
@@ -16,8 +16,10 @@ fn node(name: &str) -> NodeFacts {
     let resources = BTreeMap::from([("cpu".to_owned(), "4".to_owned())]);
     NodeFacts {
         name: name.to_owned(),
+        uid: format!("uid-{name}"),
         fake: true,
         ready: true,
+        lost: None,
         info: true,
         labels: true,
         address: Some(Ipv4Addr::new(172, 16, 0, 1)),
@@ -373,11 +375,16 @@ fn a_node_is_reported_when_it_lacks_something_and_not_too_often() {
         ..NodeFacts::default()
     };
     kubelet.apply(0, Event::NodeApplied(bare.clone()));
-    let Some(Action::PatchNode { labels, status, .. }) = kubelet.take(0) else {
+    let Some(Action::PatchNode {
+        registration, status, ..
+    }) = kubelet.take(0)
+    else {
         panic!("no report")
     };
-    assert_eq!(labels.unwrap()["metadata"]["labels"]["kubernetes.io/hostname"], "n");
-    assert_eq!(status["status"]["allocatable"]["cpu"], "16");
+    let registration = registration.unwrap();
+    assert_eq!(registration["metadata"]["labels"]["kubernetes.io/hostname"], "n");
+    assert_eq!(registration["spec"], Value::Null);
+    assert_eq!(status.unwrap()["status"]["allocatable"]["cpu"], "16");
     kubelet.apply(0, Event::Done(Target::Node("n".into()), Outcome::Done));
     let lost = NodeFacts {
         ready: false,
@@ -386,6 +393,35 @@ fn a_node_is_reported_when_it_lacks_something_and_not_too_often() {
     kubelet.apply(10, Event::NodeApplied(lost));
     assert_eq!(drain(&mut kubelet, 999), Vec::<String>::new());
     assert_eq!(drain(&mut kubelet, 1_000), ["node n"]);
+}
+
+#[test]
+fn a_taint_of_lost_nodes_is_taken_away_and_nothing_else_is_written() {
+    let mut kubelet = serving();
+    let lost = NodeFacts {
+        lost: Some(Untainted {
+            taints: vec![json!({"key": "gpu"})],
+            resource_version: "7".to_owned(),
+        }),
+        ..node("n")
+    };
+    kubelet.apply(0, Event::NodeApplied(lost));
+    let Some(Action::PatchNode {
+        registration, status, ..
+    }) = kubelet.take(0)
+    else {
+        panic!("no report")
+    };
+    assert_eq!(status, None);
+    let registration = registration.unwrap();
+    assert_eq!(registration["spec"]["taints"], json!([{"key": "gpu"}]));
+    assert_eq!(registration["metadata"]["resourceVersion"], "7");
+    let served: Vec<(String, String)> = kubelet
+        .served()
+        .iter()
+        .map(|(name, uid)| (name.to_string(), uid.to_string()))
+        .collect();
+    assert_eq!(served, [("n".to_owned(), "uid-n".to_owned())]);
 }
 
 #[test]

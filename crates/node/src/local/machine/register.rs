@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use basalt_api::names::FAKE_NODE;
 use jiff::Timestamp;
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::Client;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
@@ -12,13 +11,12 @@ use serde_json::{Value, json};
 
 use super::super::status::seconds;
 use super::{Machine, Pressure, Reserve, bytes, millis};
+use crate::lease;
 
 /// Label of nodes that are the machine of a server.
 pub(crate) const LOCAL_NODE: &str = "basalt.sh/local";
 /// Keeps pods away while the disk is nearly full.
 const DISK_PRESSURE: &str = "node.kubernetes.io/disk-pressure";
-const LEASES: &str = "kube-node-lease";
-const LEASE_SECONDS: i32 = 40;
 /// Where pods can reach the machine, and the machine itself.
 pub(crate) const HOST_ADDRESS: std::net::Ipv4Addr = std::net::Ipv4Addr::LOCALHOST;
 
@@ -139,19 +137,7 @@ impl Registration {
 
     /// Says that somebody serves the node.
     pub(crate) async fn renew(&self, client: &Client) -> Result<(), kube::Error> {
-        let leases: Api<Lease> = Api::namespaced(client.clone(), LEASES);
-        let name = self.machine.name.as_str();
-        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
-        let spec = json!({"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now});
-        let patch = Patch::Merge(json!({"spec": spec}));
-        match leases.patch(name, &PatchParams::default(), &patch).await {
-            Err(kube::Error::Api(status)) if status.code == 404 => {
-                let lease = json!({"metadata": {"name": name, "namespace": LEASES}, "spec": spec});
-                let lease: Lease = serde_json::from_value(lease).map_err(kube::Error::SerdeError)?;
-                leases.create(&PostParams::default(), &lease).await.map(drop)
-            }
-            other => other.map(drop),
-        }
+        lease::renew(client, &self.machine.name, None).await
     }
 }
 
