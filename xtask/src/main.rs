@@ -1,9 +1,11 @@
 //! Chores of the workspace: `cargo xtask gen [--check]`, `cargo xtask tidy`, `cargo xtask long`,
-//! `cargo xtask kube-test [CASE]`, `cargo xtask suite`.
+//! `cargo xtask kube-test [CASE]`, `cargo xtask suite`, `cargo xtask chart [--check]`, `cargo xtask rights`.
 
+mod chart;
 mod generate;
 mod kube_test;
 mod long;
+mod rights;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -21,8 +23,14 @@ fn main() -> ExitCode {
         ["long"] => long::run(&root()),
         ["kube-test", filter @ ..] => kube_test::run(&root(), filter),
         ["suite"] => kube_test::page(&root()),
+        ["chart"] => chart::write(&root()),
+        ["chart", "--check"] => report(chart::check(&root())),
+        ["rights", words @ ..] => rights::main(words),
         _ => {
-            eprintln!("usage: cargo xtask gen [--check] | tidy | long | kube-test [CASE] | suite");
+            eprintln!(
+                "usage: cargo xtask gen [--check] | tidy | long | kube-test [CASE] | suite | chart [--check] |\n\
+                 rights --roles FILE --audit FILE..."
+            );
             return ExitCode::from(2);
         }
     };
