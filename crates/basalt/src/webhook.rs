@@ -1,34 +1,49 @@
 //! `basalt webhook`: admission over HTTPS, as a webhook of any cluster.
 
+mod authority;
+mod bell;
+mod flags;
+mod inject;
+mod limits;
+mod secret;
 mod serve;
 mod tls;
 mod watches;
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use basalt_admission::Settings;
-use basalt_api::fraction::Fraction;
 use basalt_apiserver::face::{TlsOptions, serve_router};
+use futures::future::join_all;
 use kube::Client;
+use rustls::ServerConfig;
 
 use crate::connection::ConnectionFlags;
 use crate::process;
+pub use flags::WebhookFlags;
+pub use limits::{Limits, REVIEW_MAX};
+use secret::Keeper;
 pub use serve::Webhook;
+use tls::{Given, InForce};
 
 /// Serve admission over HTTPS, as a webhook of any cluster.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Paths: /queues/mutate, /queues/validate, and the same for jobs, podgroups, pods and commands; /healthz and /readyz.
+Without --tls-cert and --cert-dir it keeps an authority and a certificate of its own in the Secret --tls-secret, renews
+both without a restart, and writes the authority into the webhook configurations.
 Everything else is in docs/admission.md.
 
 Examples:
-  basalt webhook --tls-cert tls.crt --tls-key tls.key         inside a pod, with a certificate of the cluster's
-  basalt webhook --kubeconfig ~/.kube/config --cert-dir certs --host webhook.basalt-system.svc
-                                                              with one of its own; caBundle is certs/ca.crt
-  basalt webhook --queue-acl --max-queue-depth 3              a delivery needs the right to use its queue")]
+  basalt webhook                                               inside a pod
+  basalt webhook --tls-secret batch/webhook-tls --host webhook.batch.svc
+                                                               under other names
+  basalt webhook --kubeconfig ~/.kube/config --webhook-listen 0.0.0.0:9443 --webhook-url https://10.0.0.7:9443
+                                                               beside the cluster, called by its address
+  basalt webhook --tls-cert tls.crt --tls-key tls.key          with a certificate of somebody else's (cert-manager)
+  basalt webhook --kubeconfig ~/.kube/config --cert-dir certs --host localhost
+                                                               with one in a folder; caBundle is certs/ca.crt
+  basalt webhook --queue-acl --max-queue-depth 3               a delivery needs the right to use its queue")]
 #[command(mut_arg("webhook_listen", |flag| flag.alias("listen")), mut_arg("webhook_host", |flag| flag.alias("host")))]
 pub struct WebhookArguments {
     #[command(flatten)]
@@ -37,58 +52,28 @@ pub struct WebhookArguments {
     webhook: WebhookFlags,
 }
 
-/// The flags of admission, wherever it is served.
-#[derive(Debug, clap::Args)]
-pub struct WebhookFlags {
-    /// Where admission is served; port 0 takes a free one
-    #[arg(long, value_name = "ADDR:PORT", default_value = "0.0.0.0:8443")]
-    webhook_listen: SocketAddr,
-    /// Certificate chain in PEM
-    #[arg(long, alias = "tls-cert-file", value_name = "FILE", requires = "tls_key")]
-    tls_cert: Option<PathBuf>,
-    /// Key of the certificate in PEM
-    #[arg(long, alias = "tls-private-key-file", value_name = "FILE", requires = "tls_cert")]
-    tls_key: Option<PathBuf>,
-    /// Without a certificate: the folder in which an authority of its own is made and kept
-    #[arg(
-        long,
-        value_name = "DIR",
-        conflicts_with = "tls_cert",
-        required_unless_present = "tls_cert"
-    )]
-    cert_dir: Option<PathBuf>,
-    /// Names and addresses that such a certificate is for; may be repeated
-    #[arg(long, value_name = "NAME", default_values = ["localhost", "127.0.0.1"])]
-    webhook_host: Vec<String>,
-    /// Levels under root that the tree of queues may have
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=32))]
-    max_queue_depth: u8,
-    /// The part of the cluster that all queues together may be guaranteed, from 0 to 1
-    #[arg(long, value_name = "SHARE", default_value = "1.0")]
-    guarantee_share: Fraction,
-    /// Whoever delivers to a queue needs the right to use it (verb use on queues/NAME)
-    #[arg(long)]
-    queue_acl: bool,
+/// Where the certificate comes from.
+enum Source {
+    /// From files that somebody else renews.
+    Files(Given, Arc<InForce>),
+    /// From a folder of our own; it stays until the end.
+    Folder(Arc<ServerConfig>),
+    /// From a Secret that all replicas keep.
+    Secret(Keeper, Arc<InForce>),
 }
 
-impl WebhookFlags {
-    fn settings(&self) -> Settings {
-        Settings {
-            queue_depth_max: self.max_queue_depth.into(),
-            guarantee_share: self.guarantee_share,
-            queue_acl: self.queue_acl,
+impl Source {
+    fn config(&self) -> anyhow::Result<Arc<ServerConfig>> {
+        match self {
+            Self::Files(_, in_force) | Self::Secret(_, in_force) => in_force.config(),
+            Self::Folder(config) => Ok(Arc::clone(config)),
         }
     }
 
-    /// What to serve with; and the certificate that others renew, if it is one of those.
-    fn tls(&self) -> anyhow::Result<(TlsOptions, Option<Arc<tls::Given>>)> {
-        match (&self.tls_cert, &self.tls_key, &self.cert_dir) {
-            (Some(certificate), Some(key), _) => {
-                let given = tls::Given::read(certificate, key)?;
-                Ok((TlsOptions::new(given.config()?), Some(given)))
-            }
-            (_, _, Some(folder)) => Ok((TlsOptions::new(tls::own(folder, &self.webhook_host)?), None)),
-            _ => anyhow::bail!("give --tls-cert and --tls-key, or --cert-dir"),
+    /// Resolves when there is something to serve with.
+    async fn there(&self) {
+        if let Self::Secret(_, in_force) = self {
+            in_force.there().await;
         }
     }
 }
@@ -96,19 +81,56 @@ impl WebhookFlags {
 impl WebhookFlags {
     /// The webhook that these flags describe. It answers nothing until [`WebhookFlags::serve`] runs.
     pub fn webhook(&self, client: Client) -> Webhook {
-        Webhook::new(client, self.settings())
+        Webhook::new(client, self.settings()).with_limits(self.limits())
     }
 
     /// Serves `webhook` until `stop` resolves; the requests that are in flight then are answered.
     pub async fn serve(&self, webhook: &Webhook, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
-        let (tls, given) = self.tls()?;
-        let listener = process::listen(self.webhook_listen, "--webhook-listen").await?;
+        let source = self.source(webhook.client())?;
+        let listener = process::listen(self.listen_address(), "--webhook-listen").await?;
         println!("basalt webhook: serving at https://{}", listener.local_addr()?);
-        let serving = serve_router(listener, webhook.router(), tls, stop);
+        let tls = TlsOptions {
+            connections_max: limits::CONNECTIONS_MAX,
+            patience: limits::GREETING,
+            head_max: Some(limits::HEAD_MAX),
+            ..TlsOptions::new(source.config()?)
+        };
+        let stop = async {
+            stop.await;
+            tokio::time::sleep(self.drain()).await;
+        };
+        let serving = async {
+            let mut stop = std::pin::pin!(stop);
+            // Whoever connects earlier waits: that is better than a handshake that fails.
+            tokio::select! {
+                () = source.there() => serve_router(listener, webhook.router(), tls, stop).await,
+                () = &mut stop => Ok(()),
+            }
+        };
         tokio::select! {
             ended = serving => ended.context("serving admission"),
-            () = renewal(given) => anyhow::bail!("looking after the certificate ended"),
+            () = self.look_after(&source, webhook.client()) => anyhow::bail!("looking after the certificate ended"),
             () = webhook.clone().watch() => anyhow::bail!("the watches ended"),
+        }
+    }
+
+    /// Renews what is served with, and tells the API server whom to trust, for ever.
+    async fn look_after(&self, source: &Source, client: &Client) {
+        match source {
+            Source::Files(given, _) => given.renew().await,
+            Source::Folder(_) => std::future::pending().await,
+            Source::Secret(keeper, _) => {
+                let inject = |configuration| {
+                    inject::inject(
+                        client.clone(),
+                        configuration,
+                        keeper.bundle(),
+                        self.url().map(str::to_owned),
+                    )
+                };
+                let injections = join_all(self.configurations().into_iter().map(inject));
+                tokio::join!(keeper.keep(), injections);
+            }
         }
     }
 }
@@ -119,11 +141,4 @@ pub fn main(arguments: WebhookArguments) -> anyhow::Result<()> {
         let webhook = arguments.webhook.webhook(arguments.connection.client().await?);
         arguments.webhook.serve(&webhook, stop.wished()).await
     })
-}
-
-async fn renewal(given: Option<Arc<tls::Given>>) {
-    match given {
-        Some(given) => given.renew().await,
-        None => std::future::pending().await,
-    }
 }

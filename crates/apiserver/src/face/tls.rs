@@ -31,6 +31,8 @@ pub struct TlsOptions {
     pub patience: Duration,
     /// How long open requests may go on after the end was asked for.
     pub farewell: Duration,
+    /// The largest head of a request; none leaves it to the protocol's usual one.
+    pub head_max: Option<u32>,
 }
 
 impl TlsOptions {
@@ -41,6 +43,7 @@ impl TlsOptions {
             connections_max: 4096,
             patience: Duration::from_secs(15),
             farewell: Duration::from_secs(3),
+            head_max: None,
         }
     }
 }
@@ -49,6 +52,9 @@ impl TlsOptions {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot accept connections: {0}")]
 pub struct ServeError(#[from] io::Error);
+
+/// Less than this the protocol cannot work with.
+const HTTP1_BUFFER_MIN: usize = 8192;
 
 /// How long to wait when the system has no room for another connection.
 const BREATH: Duration = Duration::from_millis(50);
@@ -112,7 +118,7 @@ where
                     stream,
                     acceptor.clone(),
                     handle.clone(),
-                    options.patience,
+                    options.clone(),
                     ending.clone(),
                 );
                 connections.spawn(async move {
@@ -156,7 +162,7 @@ async fn connection<H, F>(
     stream: TcpStream,
     acceptor: TlsAcceptor,
     handle: H,
-    patience: Duration,
+    options: TlsOptions,
     mut ending: watch::Receiver<bool>,
 ) where
     H: Fn(Request<Body>) -> F + Clone + Send + 'static,
@@ -164,7 +170,7 @@ async fn connection<H, F>(
 {
     // Small answers should leave at once; a socket that refuses is only slower.
     let _slower = stream.set_nodelay(true);
-    let Ok(Ok(stream)) = tokio::time::timeout(patience, acceptor.accept(stream)).await else {
+    let Ok(Ok(stream)) = tokio::time::timeout(options.patience, acceptor.accept(stream)).await else {
         return;
     };
     let service = service_fn(move |request: Request<Incoming>| {
@@ -172,12 +178,19 @@ async fn connection<H, F>(
         async move { Ok::<_, Infallible>(answer.await) }
     });
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(patience);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(options.patience);
     builder
         .http2()
         .timer(TokioTimer::new())
         .keep_alive_interval(Duration::from_secs(30))
         .max_concurrent_streams(1000);
+    if let Some(largest) = options.head_max {
+        builder.http1().max_buf_size((largest as usize).max(HTTP1_BUFFER_MIN));
+        builder.http2().max_header_list_size(largest);
+    }
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {

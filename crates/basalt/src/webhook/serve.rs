@@ -4,48 +4,60 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use axum::Router;
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{get, post};
 use basalt_admission::{AccessReview, Review, Settings, Stage, Verdict, View, admit};
-use basalt_apiserver::face::BODY_MAX;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderValue, StatusCode, header};
 use kube::Client;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
+use super::limits::{self, Limits};
 use super::watches;
 
 /// The kinds that are judged, as paths name them.
 const RESOURCES: [&str; 5] = ["commands", "jobs", "podgroups", "pods", "queues"];
-/// An AdmissionReview carries the object twice.
-const REVIEW_MAX: usize = 2 * BODY_MAX;
 
 /// Admission behind HTTPS. Clones are one webhook.
 #[derive(Clone)]
 pub struct Webhook {
     client: Client,
     settings: Settings,
+    limits: Limits,
+    /// A place for each review that may be in flight.
+    room: Arc<Semaphore>,
     view: Arc<RwLock<View>>,
     /// Resources that have not been seen whole yet: until then nothing is decided.
     unseen: Arc<Mutex<BTreeSet<&'static str>>>,
 }
 
 /// Why there is no answer.
-struct Failure(StatusCode, String);
+pub(super) struct Failure(pub(super) StatusCode, pub(super) String);
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        (self.0, self.1).into_response()
+        let again = matches!(self.0, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+        let mut response = (self.0, self.1).into_response();
+        if again {
+            // An API server that is told when to come back does so, within the time that the webhook has.
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
     }
 }
 
 impl Webhook {
     /// A webhook that knows nothing yet; `client` reads the view and asks for rights.
     pub fn new(client: Client, settings: Settings) -> Self {
+        let limits = Limits::default();
         Self {
             client,
             settings,
+            limits,
+            room: Arc::new(Semaphore::new(limits.reviews)),
             view: Arc::default(),
             unseen: Arc::new(Mutex::new(View::RESOURCES.into())),
         }
@@ -61,6 +73,13 @@ impl Webhook {
         webhook
     }
 
+    /// The same with other limits.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        let room = Arc::new(Semaphore::new(limits.reviews));
+        Self { limits, room, ..self }
+    }
+
     /// Keeps the view up to date, for ever.
     pub async fn watch(self) {
         watches::run(&self).await;
@@ -72,7 +91,6 @@ impl Webhook {
             .route("/healthz", get(async || "ok"))
             .route("/readyz", get(ready))
             .route("/{resource}/{stage}", post(review))
-            .layer(DefaultBodyLimit::max(REVIEW_MAX))
             .with_state(self.clone())
     }
 
@@ -136,32 +154,48 @@ async fn ready(State(webhook): State<Webhook>) -> Result<&'static str, Failure> 
 async fn review(
     State(webhook): State<Webhook>,
     Path((resource, stage)): Path<(String, String)>,
-    headers: HeaderMap,
-    body: Bytes,
+    request: Request,
 ) -> Result<Json<Value>, Failure> {
     let stage = match stage.as_str() {
         "mutate" if RESOURCES.contains(&&*resource) => Stage::Mutate,
         "validate" if RESOURCES.contains(&&*resource) => Stage::Validate,
         _ => return Err(Failure(StatusCode::NOT_FOUND, "there is no such webhook".to_owned())),
     };
-    let content = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    if !content.is_some_and(|content| content.starts_with("application/json")) {
-        let why = format!("the content type is {content:?}, send application/json");
-        return Err(Failure(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
-    }
-    webhook.complete()?;
-    let review = Review::read(&body).map_err(|error| Failure(StatusCode::BAD_REQUEST, error.to_string()))?;
-    if review.resource() != resource {
-        let why = format!("the review is about {:?}, sent to /{resource}", review.resource());
-        return Err(Failure(StatusCode::BAD_REQUEST, why));
-    }
-    let decision = {
-        let view = webhook.view.read().unwrap_or_else(PoisonError::into_inner);
-        admit(&review.request(), &view, &webhook.settings)
+    let Ok(_place) = webhook.room.try_acquire() else {
+        let why = format!("{} reviews are in flight, come back", webhook.limits.reviews);
+        return Err(Failure(StatusCode::TOO_MANY_REQUESTS, why));
     };
-    let granted = match &decision.verdict {
-        Verdict::Review(access) if stage == Stage::Validate => webhook.granted(&review, access).await?,
-        _ => true,
-    };
-    Ok(Json(review.answer(stage, &decision, granted)))
+    let patience = webhook.limits.patience(request.uri().query());
+    let answer = webhook.answer(&resource, stage, request);
+    tokio::time::timeout(patience, answer).await.unwrap_or_else(|_| {
+        let why = format!("no decision within {patience:?}");
+        Err(Failure(StatusCode::GATEWAY_TIMEOUT, why))
+    })
+}
+
+impl Webhook {
+    async fn answer(&self, resource: &str, stage: Stage, request: Request) -> Result<Json<Value>, Failure> {
+        let content = request.headers().get(header::CONTENT_TYPE);
+        let content = content.and_then(|value| value.to_str().ok());
+        if !content.is_some_and(|content| content.starts_with("application/json")) {
+            let why = format!("the content type is {content:?}, send application/json");
+            return Err(Failure(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
+        }
+        self.complete()?;
+        let body = limits::body(request, &self.limits).await?;
+        let review = Review::read(&body).map_err(|error| Failure(StatusCode::BAD_REQUEST, error.to_string()))?;
+        if review.resource() != resource {
+            let why = format!("the review is about {:?}, sent to /{resource}", review.resource());
+            return Err(Failure(StatusCode::BAD_REQUEST, why));
+        }
+        let decision = {
+            let view = self.view.read().unwrap_or_else(PoisonError::into_inner);
+            admit(&review.request(), &view, &self.settings)
+        };
+        let granted = match &decision.verdict {
+            Verdict::Review(access) if stage == Stage::Validate => self.granted(&review, access).await?,
+            _ => true,
+        };
+        Ok(Json(review.answer(stage, &decision, granted)))
+    }
 }

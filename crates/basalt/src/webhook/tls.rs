@@ -1,7 +1,7 @@
 //! The webhook's side of TLS.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -12,37 +12,34 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use tokio::sync::watch;
 
 /// How often the files are looked at: a cluster renews certificates days before they end.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// A certificate that somebody else made, and makes anew in the same files before it ends.
+/// The certificate that is served with now. It can change between any two connections.
 #[derive(Debug)]
-pub(super) struct Given {
-    certificate: PathBuf,
-    key: PathBuf,
+pub(super) struct InForce {
     provider: Arc<CryptoProvider>,
-    now: RwLock<Arc<CertifiedKey>>,
+    now: watch::Sender<Option<Arc<CertifiedKey>>>,
 }
 
-impl ResolvesServerCert for Given {
+impl ResolvesServerCert for InForce {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner)))
+        self.now.borrow().clone()
     }
 }
 
-impl Given {
-    pub(super) fn read(certificate: &Path, key: &Path) -> anyhow::Result<Arc<Self>> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let now = RwLock::new(Arc::new(load(certificate, key, &provider)?));
-        Ok(Arc::new(Self {
-            certificate: certificate.to_owned(),
-            key: key.to_owned(),
-            provider,
-            now,
-        }))
+impl InForce {
+    /// None yet.
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            provider: Arc::new(rustls::crypto::ring::default_provider()),
+            now: watch::Sender::default(),
+        })
     }
 
+    /// What serves with it: HTTP/2 and HTTP/1.1.
     pub(super) fn config(self: &Arc<Self>) -> anyhow::Result<Arc<ServerConfig>> {
         let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_safe_default_protocol_versions()?
@@ -52,39 +49,78 @@ impl Given {
         Ok(Arc::new(config))
     }
 
+    /// Resolves when there is one.
+    pub(super) async fn there(&self) {
+        let mut now = self.now.subscribe();
+        // It fails only when the sender is gone, which is ours.
+        let _there = now.wait_for(Option::is_some).await;
+    }
+
+    /// Puts a chain and a key (PEM) into force, if they go together.
+    pub(super) fn take(&self, chain: &[u8], key: &[u8]) -> anyhow::Result<()> {
+        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain)
+            .collect::<Result<_, _>>()
+            .context("the certificate cannot be read")?;
+        anyhow::ensure!(!chain.is_empty(), "there is no certificate");
+        let key = PrivateKeyDer::from_pem_slice(key).context("the key cannot be read")?;
+        let found =
+            CertifiedKey::from_der(chain, key, &self.provider).context("certificate and key do not belong together")?;
+        let changed = self.now.send_if_modified(|now| {
+            let changed = now.as_ref().is_none_or(|now| now.cert != found.cert);
+            if changed {
+                *now = Some(Arc::new(found));
+            }
+            changed
+        });
+        if changed {
+            tracing::info!("a new certificate is in force");
+        }
+        Ok(())
+    }
+}
+
+/// A certificate that somebody else made, and makes anew in the same files before it ends.
+#[derive(Debug)]
+pub(super) struct Given {
+    certificate: PathBuf,
+    key: PathBuf,
+    in_force: Arc<InForce>,
+}
+
+impl Given {
+    pub(super) fn read(certificate: &Path, key: &Path, in_force: Arc<InForce>) -> anyhow::Result<Self> {
+        let given = Self {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+            in_force,
+        };
+        given.look()?;
+        Ok(given)
+    }
+
     /// Takes in new files for ever. Files that do not go together (one of the two is being written, say) are told of, and
     /// the certificate in force stays.
-    pub(super) async fn renew(self: Arc<Self>) {
+    pub(super) async fn renew(&self) {
         loop {
             tokio::time::sleep(LOOK).await;
-            match load(&self.certificate, &self.key, &self.provider) {
-                Ok(found) => self.take(found),
-                Err(error) => tracing::warn!(%error, "the certificate in force stays"),
+            if let Err(error) = self.look() {
+                tracing::warn!(error = format!("{error:#}"), "the certificate in force stays");
             }
         }
     }
 
-    fn take(&self, found: CertifiedKey) {
-        let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
-        if now.cert != found.cert {
-            tracing::info!(file = %self.certificate.display(), "a new certificate is in force");
-            *now = Arc::new(found);
-        }
+    fn look(&self) -> anyhow::Result<()> {
+        let read = |flag: &str, path: &Path| std::fs::read(path).with_context(|| format!("{flag} {}", path.display()));
+        let (chain, key) = (read("--tls-cert", &self.certificate)?, read("--tls-key", &self.key)?);
+        let about = || {
+            format!(
+                "--tls-cert {}, --tls-key {}",
+                self.certificate.display(),
+                self.key.display()
+            )
+        };
+        self.in_force.take(&chain, &key).with_context(about)
     }
-}
-
-fn load(certificate: &Path, key: &Path, provider: &CryptoProvider) -> anyhow::Result<CertifiedKey> {
-    let about = |path: &Path| path.display().to_string();
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
-        .and_then(Iterator::collect)
-        .with_context(|| format!("--tls-cert {}", about(certificate)))?;
-    anyhow::ensure!(
-        !chain.is_empty(),
-        "--tls-cert {}: there is no certificate in it",
-        about(certificate)
-    );
-    let key = PrivateKeyDer::from_pem_file(key).with_context(|| format!("--tls-key {}", about(key)))?;
-    CertifiedKey::from_der(chain, key, provider).context("--tls-cert and --tls-key do not belong together")
 }
 
 /// With a certificate for `hosts` by an authority of its own, which is kept in `folder` as `ca.crt`.
@@ -106,15 +142,16 @@ mod tests {
     }
 
     fn in_force(given: &Given) -> Vec<CertificateDer<'static>> {
-        given.now.read().expect("no panic").cert.clone()
+        given.in_force.now.borrow().as_ref().expect("there is one").cert.clone()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_renewed_certificate_comes_into_force_and_a_broken_one_does_not() {
         let folder = tempfile::tempdir().expect("a folder");
         let (certificate, key) = write(folder.path(), "one.example");
-        let given = Given::read(&certificate, &key).expect("they go together");
-        let renewal = tokio::spawn(Arc::clone(&given).renew());
+        let given = Arc::new(Given::read(&certificate, &key, InForce::new()).expect("they go together"));
+        let renewing = Arc::clone(&given);
+        let renewal = tokio::spawn(async move { renewing.renew().await });
         let first = in_force(&given);
 
         std::fs::write(&certificate, "half a certif").expect("written");

@@ -1,16 +1,19 @@
 //! The webhook's view, filled by watches.
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use basalt_admission::View;
 use basalt_api::{Job, PodGroup, Queue};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
-use kube::core::{ApiResource, DynamicObject};
+use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::Webhook;
 
@@ -35,17 +38,32 @@ pub(super) async fn run(webhook: &Webhook) {
     futures::future::join_all(watches).await;
 }
 
-fn key_of(object: &DynamicObject) -> (String, String) {
+async fn watch(webhook: &Webhook, resource: &'static str, kind: ApiResource) {
+    let client = webhook.client().clone();
+    let config = watcher::Config::default();
+    match resource {
+        // There may be many, and only what their metadata say is looked at. Those that have ended are of no interest.
+        "pods" => {
+            let living = config.fields("status.phase!=Succeeded,status.phase!=Failed");
+            let api = Api::<PartialObjectMeta<DynamicObject>>::all_with(client, &kind);
+            follow(webhook, resource, api, living).await;
+        }
+        "namespaces" => {
+            let api = Api::<PartialObjectMeta<DynamicObject>>::all_with(client, &kind);
+            follow(webhook, resource, api, config).await;
+        }
+        _ => follow(webhook, resource, Api::<DynamicObject>::all_with(client, &kind), config).await,
+    }
+}
+
+fn key_of(object: &impl ResourceExt) -> (String, String) {
     (object.namespace().unwrap_or_default(), object.name_any())
 }
 
-async fn watch(webhook: &Webhook, resource: &'static str, kind: ApiResource) {
-    let api: Api<DynamicObject> = Api::all_with(webhook.client().clone(), &kind);
-    // Pods that have ended are of no interest, and there may be many.
-    let config = match resource {
-        "pods" => watcher::Config::default().fields("status.phase!=Succeeded,status.phase!=Failed"),
-        _ => watcher::Config::default(),
-    };
+async fn follow<K>(webhook: &Webhook, resource: &'static str, api: Api<K>, config: watcher::Config)
+where
+    K: ResourceExt + Clone + Debug + DeserializeOwned + Serialize + Send + 'static,
+{
     let mut stream = watcher(api, config).default_backoff().boxed();
     let mut listed = BTreeSet::new();
     while let Some(event) = stream.next().await {
@@ -70,7 +88,7 @@ async fn watch(webhook: &Webhook, resource: &'static str, kind: ApiResource) {
     }
 }
 
-fn put(webhook: &Webhook, resource: &str, object: &DynamicObject) {
+fn put<K: ResourceExt + Serialize>(webhook: &Webhook, resource: &str, object: &K) {
     match serde_json::to_value(object) {
         Ok(value) => webhook.change(|view| view.put(resource, &Arc::new(value))),
         Err(error) => tracing::warn!(resource, name = object.name_any(), %error, "not understood, and left out"),

@@ -1,0 +1,97 @@
+//! What one caller, or all of them together, can ask of the webhook.
+
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::Request;
+use http::{StatusCode, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+
+use super::serve::Failure;
+
+/// The largest review. An API server stores no object of more than half of it, and sends at most two.
+pub const REVIEW_MAX: usize = 3 * 1024 * 1024;
+
+/// The largest head of a request.
+pub(super) const HEAD_MAX: u32 = 64 * 1024;
+
+/// Connections at the same time. An API server needs one or a few.
+pub(super) const CONNECTIONS_MAX: usize = 1024;
+
+/// How long a handshake or the head of a request may take.
+pub(super) const GREETING: Duration = Duration::from_secs(5);
+
+/// How much one process takes on.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Reviews at the same time; the next is told to come back.
+    pub reviews: usize,
+    /// How long a review may take, its body included.
+    pub patience: Duration,
+    /// How long the body of a review may take to arrive.
+    pub body: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            reviews: 256,
+            patience: Duration::from_secs(8),
+            body: Duration::from_secs(3),
+        }
+    }
+}
+
+impl Limits {
+    /// How long this review may take: an API server says in `query` how long it waits, and an answer should come before.
+    pub(super) fn patience(&self, query: Option<&str>) -> Duration {
+        let mut pairs = query.unwrap_or_default().split('&');
+        let waits = pairs.find_map(|pair| pair.strip_prefix("timeout=")?.strip_suffix('s')?.parse::<u64>().ok());
+        let waits = waits.map(|seconds| Duration::from_secs(seconds).mul_f64(0.9));
+        waits.map_or(self.patience, |waits| waits.min(self.patience))
+    }
+}
+
+/// The body of a review, if it is small enough and comes soon enough.
+pub(super) async fn body(request: Request, limits: &Limits) -> Result<Bytes, Failure> {
+    let too_large = || {
+        let why = format!("a review has at most {REVIEW_MAX} bytes");
+        Failure(StatusCode::PAYLOAD_TOO_LARGE, why)
+    };
+    let announced = request.headers().get(header::CONTENT_LENGTH);
+    let announced = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|length| length > REVIEW_MAX) {
+        return Err(too_large());
+    }
+    let read = Limited::new(request.into_body(), REVIEW_MAX).collect();
+    match tokio::time::timeout(limits.body, read).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) => Err(Failure(StatusCode::BAD_REQUEST, format!("the body broke off: {error}"))),
+        Err(_) => {
+            let why = format!("the body did not come within {:?}", limits.body);
+            Err(Failure(StatusCode::REQUEST_TIMEOUT, why))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_comes_before_the_caller_is_gone() {
+        let limits = Limits::default();
+        for (query, expected) in [
+            (None, 8000),
+            (Some("timeout=10s"), 8000),
+            (Some("timeout=5s"), 4500),
+            (Some("a=b&timeout=1s"), 900),
+            (Some("timeout=soon"), 8000),
+            (Some("timeout=99999999999999999999s"), 8000),
+        ] {
+            let expected = Duration::from_millis(expected);
+            assert_eq!(limits.patience(query), expected, "{query:?}");
+        }
+    }
+}
