@@ -6,6 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::rights;
+
 /// Which cases run where; relative to the workspace.
 const WHERE: &str = "crates/basalt/tests/it/where.txt";
 /// The page that says so.
@@ -40,6 +42,7 @@ pub(crate) fn run(root: &Path, filter: &[&str]) -> Result<()> {
     let tools = root.join(".cache/bin");
     let engine = built(root, "kubernetes", &tools)?;
     let helm = built(root, "helm", &tools)?;
+    let programs = built(root, "conformance", &tools)?;
     let objects = root.join(".cache/chart.yaml");
     render(root, &helm, &objects)?;
     let logs = root.join(".cache/audit");
@@ -61,24 +64,30 @@ pub(crate) fn run(root: &Path, filter: &[&str]) -> Result<()> {
         .env("BASALT_KUBERNETES", engine)
         .env("BASALT_CHART_OBJECTS", &objects)
         .env("BASALT_AUDIT_LOGS", &logs)
+        .env("BASALT_CONFORMANCE", programs.parent().unwrap_or(&tools))
         .env("BASALT_REQUIRE_KUBECTL", "1");
     ensure!(command.status()?.success(), "the suite failed on Kubernetes");
+    if filter.is_empty() {
+        let logs = std::fs::read_dir(&logs)?.map(|entry| Ok(entry?.path()));
+        rights::run(&objects, &logs.collect::<Result<Vec<_>>>()?)?;
+    }
     Ok(())
 }
 
-/// A tool of ours that Go builds: built unless it is there and its sources are older.
+/// A program that Go builds: built unless it is there and younger than its sources.
 fn built(root: &Path, name: &str, tools: &Path) -> Result<PathBuf> {
     let (folder, output) = (root.join("xtask").join(name), tools.join(name));
     let changed = |path: &Path| std::fs::metadata(path).and_then(|data| data.modified());
-    let fresh = changed(&output).is_ok_and(|at| {
-        let sources = ["go.mod", "main.go", "up.go", "keys.go", "build"].map(|file| folder.join(file));
-        sources
-            .iter()
-            .all(|source| changed(source).map_or(true, |then| then <= at))
-    });
+    let made = changed(&output).ok();
+    let mut fresh = made.is_some();
+    for entry in std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
+        fresh &= made >= changed(&entry?.path()).ok();
+    }
     if !fresh {
-        eprintln!("building {name} from its Go module (minutes, once)");
-        let status = Command::new(folder.join("build")).arg(&output).status();
+        eprintln!("building {name} from its Go modules (minutes, once)");
+        // Where one build makes several programs, it is told their folder.
+        let target = if name == "conformance" { tools } else { &output };
+        let status = Command::new(folder.join("build")).arg(target).status();
         let status = status.with_context(|| format!("running {}", folder.join("build").display()))?;
         ensure!(
             status.success(),

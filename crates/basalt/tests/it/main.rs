@@ -1,5 +1,6 @@
 //! The integration suite: real binaries, real processes, real `kubectl`.
 
+mod conformance;
 mod crash;
 mod demo;
 mod examples;
