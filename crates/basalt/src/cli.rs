@@ -8,6 +8,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::bench::Bench;
 use crate::controllers::ControllersArguments;
+use crate::logging::{self, LogFormat};
+use crate::manager::ManagerArguments;
 use crate::nodes::NodesArguments;
 use crate::plan::PlanOptions;
 use crate::scheduler::SchedulerArguments;
@@ -27,6 +29,7 @@ use crate::webhook::WebhookArguments;
 Examples:
   basalt up --nodes 3                 a Kubernetes-compatible API with three fake nodes on this machine
   basalt plan -f cluster.yaml         what the scheduler would do with these objects
+  basalt manager --kubeconfig FILE    scheduler, controllers and webhook, against any cluster
   basalt scheduler --kubeconfig FILE  the scheduler alone, against any cluster
   basalt controllers                  the controllers alone, against any cluster
   basalt vcctl queue list             Volcano's command line
@@ -41,6 +44,15 @@ struct Cli {
         value_name = "FILTER"
     )]
     log: String,
+    /// The form of what is logged
+    #[arg(
+        long,
+        global = true,
+        env = "BASALT_LOG_FORMAT",
+        default_value = "text",
+        value_name = "FORMAT"
+    )]
+    log_format: LogFormat,
     #[command(subcommand)]
     command: Command,
 }
@@ -49,6 +61,8 @@ struct Cli {
 enum Command {
     /// Run the whole system on this machine: API server, scheduler, controllers, nodes
     Up(Box<UpOptions>),
+    /// Run scheduler, controllers and webhook in one process, against any cluster
+    Manager(Box<ManagerArguments>),
     /// Run the scheduler alone, against any cluster
     Scheduler(Box<SchedulerArguments>),
     /// Run the controllers alone, against any cluster
@@ -92,12 +106,13 @@ pub fn main() -> ExitCode {
         return basalt_vcctl::run(std::env::args_os());
     }
     let cli = Cli::parse();
-    if let Err(error) = start_logging(&cli.log) {
+    if let Err(error) = logging::start(&cli.log, cli.log_format) {
         eprintln!("error: {error}");
         return ExitCode::from(2);
     }
     match cli.command {
         Command::Up(options) => report(crate::up::main(*options)),
+        Command::Manager(arguments) => report(crate::manager::main(*arguments)),
         Command::Scheduler(arguments) => report(crate::scheduler::main(*arguments)),
         Command::Controllers(arguments) => report(crate::controllers::main(*arguments)),
         Command::Webhook(arguments) => report(crate::webhook::main(*arguments)),
@@ -110,20 +125,6 @@ pub fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
     }
-}
-
-/// Logs go to stderr, so that stdout stays what the user asked for.
-fn start_logging(filter: &str) -> anyhow::Result<()> {
-    use std::io::IsTerminal;
-    let filter = tracing_subscriber::EnvFilter::try_new(filter)
-        .map_err(|error| anyhow::anyhow!("--log {filter:?} is not a level or a filter: {error}"))?;
-    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(colour)
-        .init();
-    Ok(())
 }
 
 /// Prints the whole chain of an error once, at the edge.

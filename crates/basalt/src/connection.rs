@@ -20,6 +20,11 @@ pub struct ConnectionFlags {
 impl ConnectionFlags {
     /// A client of that cluster.
     pub async fn client(&self) -> anyhow::Result<Client> {
+        client(self.config().await?)
+    }
+
+    /// How to reach it, in a form from which several clients can be made.
+    pub async fn config(&self) -> anyhow::Result<Config> {
         let mut config = match &self.kubeconfig {
             Some(path) => {
                 let kubeconfig =
@@ -38,6 +43,11 @@ impl ConnectionFlags {
         };
         // Whoever writes decides what a failure means: a client that repeats a write in silence hides that.
         config.default_retry = false;
-        Ok(Client::try_from(config)?)
+        Ok(config)
     }
+}
+
+/// One client more.
+pub fn client(config: Config) -> anyhow::Result<Client> {
+    Client::try_from(config).context("the configuration of the cluster makes no client")
 }

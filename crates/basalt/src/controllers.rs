@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anyhow::Context;
 use basalt_api::names;
 
 use crate::connection::ConnectionFlags;
-use crate::live::controllers::{self, ControllersOptions, Numbers};
+use crate::lease::ElectionFlags;
+use crate::live::controllers::ControllersOptions;
 use crate::live::scheduler::ConfSource;
+use crate::parts::Parts;
 use crate::process;
 use crate::scheduler::volcanos_default;
 use crate::scheduling::RelockFlags;
@@ -18,8 +19,8 @@ use crate::scheduling::RelockFlags;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 They keep queues (state, counters, conditions, Commands, deletion in order, the nodes that are locked for them), Jobs
-(PodGroup, pods, status) and the PodGroups of plain pods. Only one may serve a cluster: two at the same time would write
-against each other.
+(PodGroup, pods, status) and the PodGroups of plain pods. Of several copies one leads, and the others stand by: it holds
+Volcano's Lease, and refuses to start beside a Volcano that holds it. See docs/manager.md.
 
 Nodes are locked only while the plugin node_reservation is in the scheduler's configuration: give both the same file.
 Without --scheduler-conf, Volcano's own configuration counts, as for `basalt scheduler`: nothing is locked.
@@ -40,7 +41,7 @@ pub struct ControllersArguments {
     scheduler_conf: Option<PathBuf>,
     #[command(flatten)]
     relock: RelockFlags,
-    /// Where /healthz, /readyz and /metrics are served; port 0 takes a free one
+    /// Where /healthz, /readyz, /metrics and /log are served; port 0 takes a free one
     #[arg(
         long,
         alias = "listen-address",
@@ -48,37 +49,38 @@ pub struct ControllersArguments {
         default_value = "127.0.0.1:8081"
     )]
     metrics_listen: SocketAddr,
+    #[command(flatten)]
+    election: ElectionFlags,
 }
 
 /// Runs the controllers until they are told to stop.
 pub fn main(arguments: ControllersArguments) -> anyhow::Result<()> {
-    process::run(|mut stop| async move {
-        let client = arguments.connection.client().await?;
-        let mut schedulers: BTreeSet<String> = arguments.scheduler_name.iter().cloned().collect();
-        if schedulers.is_empty() {
-            schedulers = [names::SCHEDULER_NAME, "basalt"].map(str::to_owned).into();
-        }
-        let options = ControllersOptions {
-            schedulers,
-            conf: ConfSource {
-                path: arguments.scheduler_conf,
-                strict: false,
-            },
-            built_in: volcanos_default,
-            relock_period: arguments.relock.period(),
-        };
-        let running = controllers::prepare(options)?;
-        let listener = process::listen(arguments.metrics_listen, "--metrics-listen").await?;
-        println!(
-            "basalt controllers: health and metrics at http://{}",
-            listener.local_addr()?
-        );
-        let numbers = Numbers::default();
-        let serving = axum::serve(listener, numbers.router());
-        tokio::select! {
-            () = stop.wished() => Ok(()),
-            failure = running.run(client, numbers) => failure.context("the controllers failed"),
-            failure = serving => failure.context("serving health and metrics"),
-        }
-    })
+    let controllers = ControllersOptions {
+        schedulers: schedulers(&arguments.scheduler_name),
+        conf: ConfSource {
+            path: arguments.scheduler_conf,
+            strict: false,
+        },
+        built_in: volcanos_default,
+        relock_period: arguments.relock.period(),
+    };
+    let parts = Parts {
+        name: "basalt controllers",
+        connection: arguments.connection,
+        metrics_listen: arguments.metrics_listen,
+        election: arguments.election,
+        scheduler: None,
+        controllers: Some(controllers),
+        webhook: None,
+    };
+    process::run(|stop| parts.run(stop))
+}
+
+/// The schedulers whose pods are ours.
+fn schedulers(named: &[String]) -> BTreeSet<String> {
+    if named.is_empty() {
+        [names::SCHEDULER_NAME, "basalt"].map(str::to_owned).into()
+    } else {
+        named.iter().cloned().collect()
+    }
 }

@@ -6,9 +6,12 @@ pub mod executor;
 pub mod feed;
 pub mod frame;
 pub mod latest;
+pub mod lead;
 pub mod lenient;
 pub mod raw;
 pub mod scheduler;
 #[cfg(test)]
 mod scripted;
+pub mod vitals;
 pub mod watches;
+pub mod writer;

@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::Context;
 use basalt_engine::Conf;
 
 use crate::connection::ConnectionFlags;
-use crate::live::scheduler::{Scheduler, SchedulerOptions};
+use crate::lease::ElectionFlags;
+use crate::live::scheduler::SchedulerOptions;
+use crate::parts::Parts;
 use crate::process;
 use crate::scheduling::SchedulingFlags;
 
@@ -15,7 +16,8 @@ use crate::scheduling::SchedulingFlags;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Without --conf, Volcano's own configuration is in force.
-Only one scheduler may serve a name: two at the same time would give the same room away twice.
+Of several copies one leads, and the others stand by: it holds Volcano's Lease, and refuses to start beside a Volcano
+that holds it. See docs/manager.md.
 
 Examples:
   basalt scheduler --kubeconfig ~/.kube/config --conf volcano-scheduler.conf
@@ -25,11 +27,8 @@ pub struct SchedulerArguments {
     #[command(flatten)]
     connection: ConnectionFlags,
     #[command(flatten)]
-    scheduling: SchedulingFlags,
-    /// Serve pods that name this scheduler; may be repeated [default: volcano, basalt]
-    #[arg(long, value_name = "NAME")]
-    scheduler_name: Vec<String>,
-    /// Where /healthz, /readyz and /metrics are served; port 0 takes a free one
+    flags: SchedulerFlags,
+    /// Where /healthz, /readyz, /metrics and /log are served; port 0 takes a free one
     #[arg(
         long,
         alias = "listen-address",
@@ -37,13 +36,26 @@ pub struct SchedulerArguments {
         default_value = "127.0.0.1:8080"
     )]
     metrics_listen: SocketAddr,
+    #[command(flatten)]
+    election: ElectionFlags,
+}
+
+/// The flags of a scheduler that works against any cluster.
+#[derive(Debug, clap::Args)]
+pub struct SchedulerFlags {
+    #[command(flatten)]
+    scheduling: SchedulingFlags,
+    /// Serve pods that name this scheduler; may be repeated [default: volcano, basalt]
+    #[arg(long, value_name = "NAME")]
+    scheduler_name: Vec<String>,
     /// Seconds that a gang of which only a part could be bound has to become whole, before it is let go
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     gang_grace: u64,
 }
 
-impl SchedulerArguments {
-    fn options(&self) -> SchedulerOptions {
+impl SchedulerFlags {
+    /// What the flags say.
+    pub fn options(&self) -> SchedulerOptions {
         let defaults = SchedulerOptions::default();
         let mut engine = defaults.engine.clone();
         if !self.scheduler_name.is_empty() {
@@ -73,20 +85,17 @@ pub(crate) fn volcanos_default() -> Conf {
 
 /// Runs the scheduler until it is told to stop.
 pub fn main(arguments: SchedulerArguments) -> anyhow::Result<()> {
-    process::run(|mut stop| async move {
-        let scheduler = Scheduler::new(arguments.connection.client().await?, arguments.options())?;
-        let listener = process::listen(arguments.metrics_listen, "--metrics-listen").await?;
-        println!(
-            "basalt scheduler: health and metrics at http://{}",
-            listener.local_addr()?
-        );
-        let serving = axum::serve(listener, scheduler.face().router());
-        tokio::select! {
-            () = stop.wished() => Ok(()),
-            failure = scheduler.run() => failure.context("the scheduler failed"),
-            failure = serving => failure.context("serving health and metrics"),
-        }
-    })
+    let scheduler = arguments.flags.options();
+    let parts = Parts {
+        name: "basalt scheduler",
+        connection: arguments.connection,
+        metrics_listen: arguments.metrics_listen,
+        election: arguments.election,
+        scheduler: Some(scheduler),
+        controllers: None,
+        webhook: None,
+    };
+    process::run(|stop| parts.run(stop))
 }
 
 #[cfg(test)]

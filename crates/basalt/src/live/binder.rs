@@ -1,19 +1,21 @@
 //! Carries out the binds of one transaction: as one commit where the server can do that, else in parallel.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use basalt_api::slim::Pod;
 use basalt_engine::plan::{Bind, Transaction, split_key};
 use futures::stream::{FuturesUnordered, StreamExt};
 use http::Request;
-use kube::Client;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use super::executor::request_text;
+use super::writer::Writer;
 
 /// Binds of all transactions under way at the same time, where they are single requests.
 const IN_FLIGHT_MAX: usize = 64;
+/// Pause between two questions for what the server offers.
+const CONNECT_PAUSE: Duration = Duration::from_secs(1);
 
 /// How binds reach the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,24 +53,30 @@ impl Failed {
 /// Binds pods.
 #[derive(Clone)]
 pub struct Binder {
-    client: Client,
+    writer: Writer,
     manner: Manner,
     permits: Arc<Semaphore>,
 }
 
 impl Binder {
-    /// Asks the server what it offers.
-    pub async fn connect(client: Client) -> Result<Self, kube::Error> {
-        let request = Request::get("/apis/basalt.sh/v1alpha1")
-            .body(Vec::new())
-            .map_err(kube::Error::HttpError)?;
-        let manner = match client.request::<Value>(request).await {
-            Ok(_) => Manner::Gang,
-            Err(kube::Error::Api(status)) if status.code == 404 => Manner::Single,
-            Err(error) => return Err(error),
+    /// Asks the server what it offers, until it answers.
+    pub async fn connect(writer: Writer) -> Result<Self, kube::Error> {
+        let manner = loop {
+            let request = Request::get("/apis/basalt.sh/v1alpha1")
+                .body(Vec::new())
+                .map_err(kube::Error::HttpError)?;
+            match writer.client().request::<Value>(request).await {
+                Ok(_) => break Manner::Gang,
+                Err(kube::Error::Api(status)) if status.code == 404 => break Manner::Single,
+                Err(kube::Error::Api(status)) if status.code < 500 && status.code != 429 => {
+                    return Err(kube::Error::Api(status));
+                }
+                Err(error) => tracing::warn!(%error, "the API server does not answer, will try again"),
+            }
+            tokio::time::sleep(CONNECT_PAUSE).await;
         };
         Ok(Self {
-            client,
+            writer,
             manner,
             permits: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
         })
@@ -119,7 +127,7 @@ impl Binder {
 
     async fn read(&self, path: &str) -> Result<Pod, kube::Error> {
         let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
-        let text = request_text(&self.client, request).await?;
+        let text = self.writer.request_text(request).await?;
         serde_json::from_str(&text).map_err(kube::Error::SerdeError)
     }
 
@@ -128,7 +136,7 @@ impl Binder {
             .header(http::header::CONTENT_TYPE, "application/json")
             .body(body.to_string().into_bytes())
             .map_err(kube::Error::HttpError)?;
-        request_text(&self.client, request).await.map(drop)
+        self.writer.request_text(request).await.map(drop)
     }
 }
 
@@ -165,14 +173,15 @@ fn binding(bind: &Bind) -> Value {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Duration;
+
+    use kube::Client;
 
     use super::*;
     use crate::live::scripted::{self, Answer};
 
     fn binder(client: Client, manner: Manner) -> Binder {
         Binder {
-            client,
+            writer: client.into(),
             manner,
             permits: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
         }

@@ -3,8 +3,10 @@
 mod hands;
 mod locks;
 mod numbers;
+mod steps;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use basalt_api::slim::{Node, Pod};
@@ -31,17 +33,23 @@ use super::executor::{ExecuteError, Executor, Written};
 use super::feed::FeedEvent;
 use super::frame::{Frame, PartFailed};
 use super::latest::{Latest, Pace};
+use super::lead::{Ended, Lead, Turn};
 use super::scheduler::ConfTrouble;
+use super::vitals::Vitals;
+use super::writer::Writer;
 
 use hands::Hands;
 pub use locks::{ControllersOptions, RELOCK_PERIOD, prepare};
 use locks::{Prepared, rules};
 pub use numbers::Numbers;
+use steps::{Step, steps};
 
 /// Pause between two questions for the API groups.
 const GROUPS_PAUSE: Duration = Duration::from_secs(1);
 /// The loop looks up at least this often.
 const IDLE_MAX: Duration = Duration::from_mins(1);
+/// What is under way when the controllers are told to end may take so long.
+const RETIRE_MAX: Duration = Duration::from_secs(8);
 
 enum News {
     Job(FeedEvent<Job>),
@@ -57,6 +65,8 @@ enum News {
     Conf(Result<Conf, ConfTrouble>),
     /// A controller of plain pods, and how many of them it wants.
     Owner(FeedEvent<(ObjectMeta, Option<i32>)>),
+    /// Whether we lead may have changed.
+    Standing,
     Done {
         work: Work,
         unhurried: bool,
@@ -107,9 +117,39 @@ async fn groups(client: &Client) -> BTreeSet<String> {
     }
 }
 
-/// Controls until the task is dropped; returns only if a part of it failed.
-async fn run(prepared: Prepared, client: Client, numbers: Numbers) -> Result<(), PartFailed> {
+/// Controls until the task is dropped, the right to do so ends, or a part of it failed.
+async fn run(prepared: Prepared, writer: Writer, numbers: Numbers) -> Result<Ended, PartFailed> {
+    let mut lead = Lead::new(writer.tenure());
     let mut frame = Frame::default();
+    let vitals = Arc::new(Vitals::new(IDLE_MAX, frame.watches()));
+    numbers.begin(&vitals);
+    let mut controllers = begin(prepared, writer, numbers, &mut frame).await;
+    loop {
+        vitals.beat();
+        let patience = lead.patience(&frame, || controllers.patience());
+        frame.gather(patience, |news| controllers.take_in(news)).await?;
+        vitals.lacks(frame.missing());
+        match lead.turn(&mut frame) {
+            Turn::Wait => {}
+            Turn::Deposed => return Ok(Ended::Deposed),
+            Turn::Retire => {
+                frame
+                    .drain(RETIRE_MAX, |news| controllers.take_in(news), || true)
+                    .await?;
+                return Ok(Ended::Retired);
+            }
+            Turn::Decide => {
+                controllers.hand_out(&mut frame);
+                controllers.count();
+            }
+        }
+    }
+}
+
+/// Starts the watches and the outlets.
+async fn begin(prepared: Prepared, writer: Writer, numbers: Numbers, frame: &mut Frame<News>) -> Controllers {
+    let client = writer.client().clone();
+    frame.heed(writer.tenure(), || News::Standing);
     frame.follow(&client, News::Job);
     frame.follow(&client, News::Pod);
     frame.follow(&client, News::PodGroup);
@@ -122,7 +162,7 @@ async fn run(prepared: Prepared, client: Client, numbers: Numbers) -> Result<(),
     frame.follow(&client, beside::<ConfigMap>);
     frame.follow(&client, beside::<Secret>);
     frame.follow(&client, beside::<NetworkPolicy>);
-    follow_owners(&mut frame, &client).await;
+    follow_owners(frame, &client).await;
     let (options, text) = (prepared.options, prepared.text);
     frame.spawn(options.conf.follow(text, frame.sink(), News::Conf));
     let period = SignedDuration::try_from(options.relock_period).unwrap_or(SignedDuration::MAX);
@@ -134,7 +174,7 @@ async fn run(prepared: Prepared, client: Client, numbers: Numbers) -> Result<(),
     let mut controllers = Controllers {
         world,
         agenda: Agenda::default(),
-        executor: Executor::new(client, "vc-controller-manager"),
+        executor: Executor::new(writer, "vc-controller-manager"),
         events: Latest::new(Pace::EVENTS),
         hands: Hands::default(),
         numbers,
@@ -142,18 +182,7 @@ async fn run(prepared: Prepared, client: Client, numbers: Numbers) -> Result<(),
     };
     frame.spawn(controllers.events.clone().run(controllers.executor.clone(), drop));
     controllers.agenda.ask(Work::StandardQueues, Timestamp::UNIX_EPOCH);
-    loop {
-        let patience = if frame.is_complete() {
-            controllers.patience()
-        } else {
-            IDLE_MAX // only news can bring us on
-        };
-        frame.gather(patience, |news| controllers.take_in(news)).await?;
-        if frame.is_complete() {
-            controllers.hand_out(&mut frame);
-            controllers.count();
-        }
-    }
+    controllers
 }
 
 struct Controllers {
@@ -231,7 +260,8 @@ impl Controllers {
             News::Command(FeedEvent::Synced)
             | News::Node(FeedEvent::Synced)
             | News::Owner(FeedEvent::Synced)
-            | News::PriorityClass(FeedEvent::Synced) => Vec::new(),
+            | News::PriorityClass(FeedEvent::Synced)
+            | News::Standing => Vec::new(),
             News::Done {
                 work,
                 unhurried,
@@ -278,7 +308,7 @@ impl Controllers {
             };
             let (executor, sink, outlet) = (self.executor.clone(), frame.sink(), self.events.clone());
             let steps = steps(outcome.changes);
-            frame.spawn(async move {
+            frame.work(async move {
                 let (mut written, mut failure) = (Vec::new(), None);
                 for Step { changes, events } in steps {
                     let (more, failed) = executor.run(changes).await;
@@ -382,31 +412,6 @@ fn reason(kind: &str, verb: &Method) -> &'static str {
     }
 }
 
-/// Changes, and what is told when they are done.
-#[derive(Default)]
-struct Step {
-    changes: Vec<Change>,
-    events: Vec<Change>,
-}
-
-/// Cuts changes where something is told: what comes after may fail, and what was done is told all the same.
-fn steps(changes: Vec<Change>) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
-    for change in changes {
-        let is_event = matches!(change, Change::Event { .. });
-        if steps.last().is_none_or(|step| !is_event && !step.events.is_empty()) {
-            steps.push(Step::default());
-        }
-        let Some(step) = steps.last_mut() else { continue };
-        if is_event {
-            step.events.push(change);
-        } else {
-            step.changes.push(change);
-        }
-    }
-    steps
-}
-
 /// Tells of what was done: of one thing about one object only the newest.
 fn tell(outlet: &Latest, events: Vec<Change>) {
     for event in events {
@@ -432,41 +437,6 @@ fn parse<K: DeserializeOwned>(written: &Written) -> Option<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// `e` is an event, `d` a deletion.
-    #[test]
-    fn what_was_done_is_told_though_more_was_to_come() {
-        let change = |word: char| {
-            let target = Target::new("v1", "Pod", "n", "p");
-            match word {
-                'e' => Change::Event {
-                    regarding: target,
-                    uid: String::new(),
-                    reason: String::new(),
-                    message: String::new(),
-                    event_type: EventType::Normal,
-                },
-                _ => Change::Delete {
-                    target,
-                    uid: String::new(),
-                    resource_version: None,
-                },
-            }
-        };
-        let check = |words: &str, expected: &str| {
-            let found: Vec<String> = steps(words.chars().map(change).collect())
-                .iter()
-                .map(|step| "d".repeat(step.changes.len()) + &"e".repeat(step.events.len()))
-                .collect();
-            assert_eq!(found.join(" "), expected, "{words}");
-        };
-        check("", "");
-        check("dd", "dd");
-        check("ddee", "ddee");
-        check("e", "e");
-        check("edde", "e dde");
-        check("deded", "de de d");
-    }
 
     #[test]
     fn a_refusal_is_told_by_what_was_asked_for() {

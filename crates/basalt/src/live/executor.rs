@@ -2,20 +2,18 @@
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::Duration;
 
 use basalt_controllers::{Change, EventType, Target};
 use futures::stream::{self, StreamExt};
 use http::{Method, Request};
 use jiff::Timestamp;
-use kube::Client;
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
+use super::writer::Writer;
+
 /// Writes of one list of changes that are under way at the same time.
 const IN_FLIGHT_MAX: usize = 64;
-/// After so long without an answer, a write's outcome is unknown.
-const ANSWER_MAX: Duration = Duration::from_secs(10);
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
@@ -61,10 +59,10 @@ pub struct Written {
     pub body: String,
 }
 
-/// Carries out changes through one client.
+/// Carries out changes through one writer.
 #[derive(Clone)]
 pub struct Executor {
-    client: Client,
+    writer: Writer,
     component: &'static str,
 }
 
@@ -86,13 +84,14 @@ fn manner(change: &Change) -> Manner {
 
 impl Executor {
     /// An executor whose events name `component` as their source.
-    pub fn new(client: Client, component: &'static str) -> Self {
-        Self { client, component }
+    pub fn new(writer: impl Into<Writer>, component: &'static str) -> Self {
+        let writer = writer.into();
+        Self { writer, component }
     }
 
-    /// The client it writes with.
-    pub fn client(&self) -> &Client {
-        &self.client
+    /// What it writes with.
+    pub fn writer(&self) -> &Writer {
+        &self.writer
     }
 
     /// Carries out `changes` in order (neighbouring creates, and neighbouring deletes, at the same time). Returns
@@ -211,7 +210,7 @@ impl Executor {
                 target: target.clone(),
                 source,
             })?;
-        Ok(request_text(&self.client, request).await)
+        Ok(self.writer.request_text(request).await)
     }
 
     /// Writes an event. Its name is a function of what it says, so that a repetition raises the count of the first.
@@ -284,14 +283,6 @@ impl Executor {
         let patch = json!({"count": count, "lastTimestamp": now});
         let answer = self.send(Method::PATCH, &path, target, MERGE, &patch).await?;
         gone_is_done(Ok(answer), target, Method::PATCH).map(|_| ())
-    }
-}
-
-/// Sends a request and waits for its answer, but not for ever. No answer is no refusal: the server may have done it.
-pub(super) async fn request_text(client: &Client, request: Request<Vec<u8>>) -> Result<String, kube::Error> {
-    match tokio::time::timeout(ANSWER_MAX, client.request_text(request)).await {
-        Ok(answer) => answer,
-        Err(elapsed) => Err(kube::Error::Service(elapsed.into())),
     }
 }
 

@@ -10,10 +10,12 @@ use std::sync::Arc;
 
 use basalt_controllers::key::ObjectKey;
 use futures::StreamExt;
+use futures::stream::BoxStream;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
+use tokio::sync::watch;
 
 use super::frame::Sink;
 use super::lenient::Lenient;
@@ -152,24 +154,56 @@ impl Tracker {
     }
 }
 
-/// Watches a kind for ever and sends every change through `wrap` into `sink`, as watch `number`; ends when the receiver
-/// is gone. `watches` knows how it fares.
-pub(super) async fn run<K, M>(
-    client: Client,
-    sink: Sink<M>,
-    number: usize,
-    watches: Arc<Watches>,
-    wrap: fn(FeedEvent<K>) -> M,
-) where
+/// The post of one watch.
+pub(super) struct Post<M> {
+    /// Where its news goes.
+    pub(super) sink: Sink<M>,
+    /// Which watch it is.
+    pub(super) number: usize,
+    /// How often everything was to be listed anew.
+    pub(super) rounds: watch::Receiver<u64>,
+    /// Knows how the watches fare.
+    pub(super) watches: Arc<Watches>,
+}
+
+type Events<K> = BoxStream<'static, watcher::Result<Event<Lenient<K>>>>;
+
+/// Lists everything, and watches from there.
+fn events<K>(client: &Client) -> Events<K>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let api: Api<Lenient<K>> = Api::all(client.clone());
+    watcher::watcher(api, watcher::Config::default())
+        .default_backoff()
+        .boxed()
+}
+
+/// Watches a kind for ever and sends every change through `wrap`; ends when the receiver is gone.
+pub(super) async fn run<K, M>(client: Client, mut post: Post<M>, wrap: fn(FeedEvent<K>) -> M)
+where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
     M: Send + 'static,
 {
     let (mut tracker, mut failing) = (Tracker::default(), false);
-    let api: Api<Lenient<K>> = Api::all(client);
-    let mut stream = watcher::watcher(api, watcher::Config::default())
-        .default_backoff()
-        .boxed();
-    while let Some(event) = stream.next().await {
+    let mut round = *post.rounds.borrow_and_update();
+    let mut stream = events(&client);
+    let Post {
+        sink,
+        number,
+        rounds,
+        watches,
+    } = &mut post;
+    loop {
+        let event = tokio::select! {
+            Some(event) = stream.next() => event,
+            Ok(()) = rounds.changed() => {
+                round = *rounds.borrow_and_update();
+                stream = events(&client);
+                continue;
+            }
+            else => return,
+        };
         let event = match event {
             Ok(event) => event,
             Err(error) => {
@@ -187,7 +221,7 @@ pub(super) async fn run<K, M>(
         }
         for event in tracker.translate(event) {
             let alive = if matches!(event, FeedEvent::Synced) {
-                sink.send_complete(wrap(event), number).await
+                sink.send_complete(wrap(event), *number, round).await
             } else {
                 sink.send(wrap(event)).await
             };

@@ -8,16 +8,20 @@ use std::time::Duration;
 
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
 
 use super::feed::{self, FeedEvent};
 use super::watches::Watches;
+use crate::tenure::Tenure;
 
 /// News that may wait between the watches and the loop.
 const NEWS_MAX: usize = 8_192;
 /// News taken in at once at most, so that a storm cannot starve the work.
 const NEWS_PER_ROUND_MAX: usize = 50_000;
+/// Who waits for work to end looks up so often.
+const DRAIN_LOOK: Duration = Duration::from_millis(10);
 
 /// A task without which a loop would go on blind has panicked.
 #[derive(Debug, thiserror::Error)]
@@ -28,8 +32,8 @@ pub struct PartFailed(#[from] JoinError);
 #[derive(Debug)]
 pub(super) struct Item<M> {
     news: M,
-    /// The watch of this number has now reported everything that exists.
-    complete: Option<usize>,
+    /// The watch of this number has now reported everything that exists, since it was told so for the n-th time.
+    complete: Option<(usize, u64)>,
 }
 
 /// Where news goes in.
@@ -54,8 +58,8 @@ impl<M> Sink<M> {
     }
 
     /// Hands in the news that watch `number` has reported everything.
-    pub(super) async fn send_complete(&self, news: M, number: usize) -> bool {
-        let complete = Some(number);
+    pub(super) async fn send_complete(&self, news: M, number: usize, round: u64) -> bool {
+        let complete = Some((number, round));
         self.0.send(Item { news, complete }).await.is_ok()
     }
 }
@@ -66,7 +70,12 @@ pub struct Frame<M> {
     sink: mpsc::Sender<Item<M>>,
     news: mpsc::Receiver<Item<M>>,
     tasks: JoinSet<()>,
-    followed: usize,
+    /// The kinds that are followed.
+    followed: Vec<String>,
+    /// How often everything was to be listed anew.
+    rounds: watch::Sender<u64>,
+    /// One clone is held by every piece of work that has an end.
+    under_way: Arc<()>,
     /// Watches that have not reported everything yet.
     incomplete: BTreeSet<usize>,
     watches: Arc<Watches>,
@@ -79,7 +88,9 @@ impl<M: Send + 'static> Default for Frame<M> {
             sink,
             news,
             tasks: JoinSet::new(),
-            followed: 0,
+            followed: Vec::new(),
+            rounds: watch::Sender::new(0),
+            under_way: Arc::default(),
             incomplete: BTreeSet::new(),
             watches: Arc::default(),
         }
@@ -92,11 +103,34 @@ impl<M: Send + 'static> Frame<M> {
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        let number = self.followed;
-        self.followed += 1;
+        let number = self.followed.len();
+        self.followed.push(K::kind(&()).into_owned());
         self.incomplete.insert(number);
-        let (client, sink, watches) = (client.clone(), self.sink(), self.watches());
-        self.tasks.spawn(feed::run(client, sink, number, watches, wrap));
+        let post = feed::Post {
+            sink: self.sink(),
+            number,
+            rounds: self.rounds.subscribe(),
+            watches: self.watches(),
+        };
+        self.tasks.spawn(feed::run(client.clone(), post, wrap));
+    }
+
+    /// Has everything listed anew; until that is done, the frame is not complete.
+    pub fn renew(&mut self) {
+        self.incomplete = (0..self.followed.len()).collect();
+        self.rounds.send_modify(|round| *round += 1);
+    }
+
+    /// The kinds of which not everything is known.
+    pub fn missing(&self) -> Vec<String> {
+        let kinds = self.incomplete.iter().filter_map(|number| self.followed.get(*number));
+        kinds.cloned().collect()
+    }
+
+    /// Turns every change of the standing into news, so that the loop wakes.
+    pub fn heed(&mut self, tenure: &Tenure, news: fn() -> M) {
+        let (mut changes, sink) = (tenure.changes(), self.sink());
+        self.spawn(async move { while changes.changed().await.is_ok() && sink.send(news()).await {} });
     }
 
     /// How the watches fare.
@@ -107,6 +141,29 @@ impl<M: Send + 'static> Frame<M> {
     /// Runs a task at the loop's side; if it panics, the loop ends.
     pub fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(task);
+    }
+
+    /// The same for work that has an end.
+    pub fn work(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        let guard = Arc::clone(&self.under_way);
+        self.spawn(async move {
+            task.await;
+            drop(guard);
+        });
+    }
+
+    /// Waits until all work has ended and `rest` has nothing to do any more, at most `limit`.
+    pub async fn drain(
+        &mut self,
+        limit: Duration,
+        mut take: impl FnMut(M),
+        rest: impl Fn() -> bool,
+    ) -> Result<(), PartFailed> {
+        let end = Instant::now() + limit;
+        while (Arc::strong_count(&self.under_way) > 1 || !rest()) && Instant::now() < end {
+            self.gather(DRAIN_LOOK, &mut take).await?;
+        }
+        Ok(())
     }
 
     /// Where others hand in news.
@@ -142,7 +199,7 @@ impl<M: Send + 'static> Frame<M> {
 
     fn open(&mut self, item: Item<M>, take: &mut impl FnMut(M)) {
         take(item.news);
-        if let Some(number) = item.complete {
+        if let Some((number, _)) = item.complete.filter(|(_, round)| *round == *self.rounds.borrow()) {
             self.incomplete.remove(&number);
         }
     }

@@ -28,11 +28,9 @@ use basalt_engine::facts::{Event, NodeFacts, PodFacts, PodGroupFacts, QueueFacts
 use basalt_engine::plan::{Eviction, Plan, Transaction};
 use basalt_engine::{Conf, Engine, Options as EngineOptions};
 use jiff::Timestamp;
-use kube::Client;
 use tokio::sync::oneshot;
 
 pub use self::conf::{ConfSource, ConfTrouble};
-use self::face::Pulse;
 pub use self::face::{CONTENT_TYPE, Face};
 pub use self::metrics::Metrics;
 
@@ -47,7 +45,10 @@ use self::short::ShortGangs;
 use super::binder::{Binder, Failed};
 use super::executor::Executor;
 use super::feed::FeedEvent;
-use super::frame::{Frame, Sink};
+use super::frame::{Frame, PartFailed, Sink};
+use super::lead::{Ended, Lead, Turn};
+use super::vitals::Vitals;
+use super::writer::Writer;
 use basalt_controllers::key::ObjectKey;
 
 /// After a cycle the next one waits as long as it took, but no longer than this: in a storm of news half of the time is
@@ -55,6 +56,8 @@ use basalt_controllers::key::ObjectKey;
 const BREATH_MAX: Duration = Duration::from_millis(50);
 /// The shortest sleep that is worth it.
 const NAP_MIN: Duration = Duration::from_millis(5);
+/// What is under way when the scheduler is told to end may take so long.
+const RETIRE_MAX: Duration = Duration::from_secs(8);
 
 /// How the scheduler runs.
 #[derive(Debug, Clone)]
@@ -119,30 +122,31 @@ enum News {
 
 /// A scheduler that has not begun yet.
 pub struct Scheduler {
-    client: Client,
+    writer: Writer,
     options: SchedulerOptions,
     conf: Conf,
     conf_text: String,
     frame: Frame<News>,
     metrics: Arc<Metrics>,
-    pulse: Arc<Pulse>,
+    vitals: Arc<Vitals>,
 }
 
 impl Scheduler {
     /// Reads the configuration.
-    pub fn new(client: Client, options: SchedulerOptions) -> Result<Self, ConfTrouble> {
+    pub fn new(writer: impl Into<Writer>, options: SchedulerOptions) -> Result<Self, ConfTrouble> {
         let (conf, conf_text) = options.conf.load(options.built_in)?;
         let metrics = Arc::new(Metrics::default());
         announce(&conf, &metrics);
-        let pulse = Arc::new(Pulse::new(options.period_max));
+        let frame = Frame::default();
+        let vitals = Arc::new(Vitals::new(options.period_max, frame.watches()));
         Ok(Self {
-            client,
+            writer: writer.into(),
             options,
             conf,
             conf_text,
-            frame: Frame::default(),
+            frame,
             metrics,
-            pulse,
+            vitals,
         })
     }
 
@@ -151,30 +155,40 @@ impl Scheduler {
         Face {
             metrics: Arc::clone(&self.metrics),
             sink: self.frame.sink(),
-            pulse: Arc::clone(&self.pulse),
-            watches: self.frame.watches(),
+            vitals: Arc::clone(&self.vitals),
         }
     }
 
-    /// Schedules until the task is dropped; returns only if a part of it failed.
-    pub async fn run(self) -> anyhow::Result<()> {
-        let pulse = Arc::clone(&self.pulse);
+    /// Schedules until the task is dropped, the right to do so ends, or a part of it failed.
+    pub async fn run(self) -> anyhow::Result<Ended> {
+        let vitals = Arc::clone(&self.vitals);
+        let mut lead = Lead::new(self.writer.tenure());
+        vitals.beat();
         let (mut at_work, mut frame) = self.begin().await?;
         loop {
-            pulse.beat();
-            frame.gather(at_work.patience(), |news| at_work.take_in(news)).await?;
-            if !frame.is_complete() {
-                continue; // a half-filled cache decides nothing
+            vitals.beat();
+            let patience = lead.patience(&frame, || at_work.patience());
+            frame.gather(patience, |news| at_work.take_in(news)).await?;
+            vitals.lacks(frame.missing());
+            match lead.turn(&mut frame) {
+                Turn::Wait => {} // a half-filled cache decides nothing
+                Turn::Deposed => return Ok(Ended::Deposed),
+                Turn::Retire => {
+                    at_work.retire(&mut frame).await?;
+                    return Ok(Ended::Retired);
+                }
+                Turn::Decide => {
+                    at_work.breathe(&mut frame).await?;
+                    at_work.cycle(&mut frame);
+                }
             }
-            at_work.breathe(&mut frame).await?;
-            at_work.cycle(&mut frame);
         }
     }
 
     /// Starts the watches and the outlets.
     async fn begin(self) -> anyhow::Result<(Loop, Frame<News>)> {
         let Self {
-            client,
+            writer,
             options,
             conf,
             conf_text,
@@ -182,8 +196,10 @@ impl Scheduler {
             metrics,
             ..
         } = self;
-        let binder = Binder::connect(client.clone()).await?;
-        let executor = Executor::new(client.clone(), "volcano");
+        let client = writer.client().clone();
+        let binder = Binder::connect(writer.clone()).await?;
+        frame.heed(writer.tenure(), || News::Fact(None));
+        let executor = Executor::new(writer, "volcano");
         frame.follow(&client, News::Node);
         frame.follow(&client, News::Pod);
         frame.follow(&client, News::PodGroup);
@@ -289,7 +305,7 @@ impl Loop {
     }
 
     /// Where cycles take long and news keep coming, lets some more come before the next one.
-    async fn breathe(&mut self, frame: &mut Frame<News>) -> Result<(), super::frame::PartFailed> {
+    async fn breathe(&mut self, frame: &mut Frame<News>) -> Result<(), PartFailed> {
         let (ended, took) = self.last_cycle;
         let rest = (ended + took.min(BREATH_MAX)).saturating_duration_since(Instant::now());
         if rest >= NAP_MIN && self.engine.needs_cycle() {
@@ -297,6 +313,16 @@ impl Loop {
             frame.gather(Duration::ZERO, |news| self.take_in(news)).await?;
         }
         Ok(())
+    }
+
+    /// Lets what is under way come to an end, and what was decided be told. Events are a courtesy: they are not waited for.
+    async fn retire(&mut self, frame: &mut Frame<News>) -> Result<(), PartFailed> {
+        let outlets = self.outlets.clone();
+        let quiet = move || {
+            let told = [&outlets.groups, &outlets.queues, &outlets.pods, &outlets.nominations];
+            told.iter().all(|outlet| outlet.is_idle())
+        };
+        frame.drain(RETIRE_MAX, |news| self.take_in(news), quiet).await
     }
 
     fn take_in(&mut self, news: News) {

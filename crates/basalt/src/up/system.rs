@@ -27,6 +27,7 @@ use crate::hosting::Hosting;
 use crate::live::controllers::{self, ControllersOptions};
 use crate::live::executor::Executor;
 use crate::live::scheduler::{CONTENT_TYPE, Scheduler, SchedulerOptions};
+use crate::operations::one_page;
 
 /// Schedulers whose pods are ours: Volcano's name, our own, and Kubernetes' default, for embedded there is no other.
 const SCHEDULERS: [&str; 3] = ["volcano", "basalt", "default-scheduler"];
@@ -216,13 +217,14 @@ impl System {
             let (face, numbers) = (scheduler.face(), numbers.clone());
             self.server.set_metrics(CONTENT_TYPE, move || {
                 let (face, numbers) = (face.clone(), numbers.clone());
-                async move { one_page(&face.metrics().await, &numbers.encode()) }.boxed()
+                async move { one_page(&[face.metrics().await, numbers.encode()]) }.boxed()
             });
-            self.vital(report, "scheduler", scheduler.run());
+            self.vital(report, "scheduler", async move { scheduler.run().await.map(drop) });
         }
         if self.options.controllers {
             self.vital(report, "controllers", async move {
-                controllers.run(controlling, numbers).await.map_err(Into::into)
+                controllers.run(controlling, numbers).await?;
+                Ok(())
             });
         }
         self.vital(report, "fake nodes", async move {
@@ -400,10 +402,4 @@ async fn standard_queues(server: &Server) -> anyhow::Result<()> {
         (_, None) => Ok(()),
         (_, Some(error)) => Err(anyhow::Error::new(error).context("creating the standard queues")),
     }
-}
-
-/// Two pages of metrics as one: only the last line of all says that this is the end.
-fn one_page(first: &str, second: &str) -> String {
-    let first = first.strip_suffix("# EOF\n").unwrap_or(first);
-    format!("{first}{second}")
 }

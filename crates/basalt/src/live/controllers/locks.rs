@@ -8,14 +8,15 @@ use basalt_api::quantity::Quantity;
 use basalt_controllers::reservation::ask::GroupRules;
 use basalt_controllers::world::{Reserved, Rules};
 use basalt_engine::Conf;
-use kube::Client;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::Numbers;
 use crate::live::frame::PartFailed;
+use crate::live::lead::Ended;
 use crate::live::scheduler::{ConfSource, ConfTrouble};
+use crate::live::writer::Writer;
 
 /// The longest time between two choices of nodes, while things change, unless told otherwise.
 pub const RELOCK_PERIOD: Duration = Duration::from_secs(5);
@@ -47,9 +48,9 @@ pub fn prepare(options: ControllersOptions) -> Result<Prepared, ConfTrouble> {
 }
 
 impl Prepared {
-    /// Controls until the task is dropped; returns only if a part of it failed.
-    pub async fn run(self, client: Client, numbers: Numbers) -> Result<(), PartFailed> {
-        super::run(self, client, numbers).await
+    /// Controls until the task is dropped, the right to do so ends, or a part of it failed.
+    pub async fn run(self, writer: impl Into<Writer>, numbers: Numbers) -> Result<Ended, PartFailed> {
+        super::run(self, writer.into(), numbers).await
     }
 }
 

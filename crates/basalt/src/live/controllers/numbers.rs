@@ -1,23 +1,21 @@
 //! The controllers' face to operators: whether they live, whether they decide, and their numbers.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::{Arc, OnceLock};
 
-use axum::Router;
-use axum::http::{StatusCode, header};
-use axum::routing::get;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::locks::LockNumbers;
-use crate::live::scheduler::CONTENT_TYPE;
+use crate::live::vitals::Vitals;
 
 /// What the controllers count; a handle that can be copied.
 #[derive(Clone, Debug)]
 pub struct Numbers {
     registry: Arc<Registry>,
+    vitals: Arc<OnceLock<Arc<Vitals>>>,
     pub(super) ready: Gauge<i64, AtomicI64>,
     pub(super) waiting: Gauge<i64, AtomicI64>,
     pub(super) under_way: Gauge<i64, AtomicI64>,
@@ -57,6 +55,7 @@ impl Default for Numbers {
         let locks = LockNumbers::new(&mut registry);
         Self {
             registry: Arc::new(registry),
+            vitals: Arc::default(),
             locks,
             ready,
             waiting,
@@ -77,21 +76,14 @@ impl Numbers {
         text
     }
 
-    /// `/healthz`, `/livez`, `/readyz` and `/metrics`.
-    pub fn router(&self) -> Router {
-        let (ready, numbers) = (self.clone(), self.clone());
-        let ready = move || async move {
-            if ready.ready.get() == 1 {
-                (StatusCode::OK, "ok")
-            } else {
-                (StatusCode::SERVICE_UNAVAILABLE, "the caches are not complete yet")
-            }
-        };
-        let metrics = move || async move { ([(header::CONTENT_TYPE, CONTENT_TYPE)], numbers.encode()) };
-        Router::new()
-            .route("/healthz", get(|| async { "ok" }))
-            .route("/livez", get(|| async { "ok" }))
-            .route("/readyz", get(ready))
-            .route("/metrics", get(metrics))
+    /// How the loop fares, once it has begun.
+    pub fn vitals(&self) -> Option<&Vitals> {
+        self.vitals.get().map(AsRef::as_ref)
+    }
+
+    /// The loop begins.
+    pub(super) fn begin(&self, vitals: &Arc<Vitals>) {
+        // A second loop with the same numbers would be a new life of the same controllers; these have one each.
+        let _ = self.vitals.set(Arc::clone(vitals));
     }
 }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::live::executor::{Executor, request_text};
+use crate::live::executor::Executor;
 
 /// Evictions under way at the same time.
 const IN_FLIGHT_MAX: usize = 64;
@@ -160,7 +160,7 @@ async fn send(executor: &Executor, request: http::request::Builder, body: &Value
         .header(http::header::CONTENT_TYPE, "application/json")
         .body(body.to_string().into_bytes())
         .map_err(kube::Error::HttpError)?;
-    request_text(executor.client(), request).await.map(drop)
+    executor.writer().request_text(request).await.map(drop)
 }
 
 #[cfg(test)]

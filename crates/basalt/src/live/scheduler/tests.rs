@@ -2,6 +2,7 @@ use std::sync::Mutex;
 
 use basalt_controllers::Change;
 use basalt_engine::plan::Purpose;
+use kube::Client;
 use serde_json::{Value, json};
 
 use super::narrate::pod_target;

@@ -112,7 +112,7 @@ impl Loop {
                 continue;
             };
             let (executor, sink, eviction) = (self.executor.clone(), self.sink.clone(), Box::new(eviction.clone()));
-            frame.spawn(async move {
+            frame.work(async move {
                 let fate = evict::evict(executor, permits, &eviction).await;
                 let _alive = sink.send(News::Evicted(eviction, fate)).await;
             });
@@ -126,7 +126,7 @@ impl Loop {
                 .pods
                 .hush(&transaction.pod_group, &transaction.binds, Timestamp::now());
             let (outlet, binder, sink) = (self.outlets.pods.clone(), self.binder.clone(), self.sink.clone());
-            frame.spawn(async move {
+            frame.work(async move {
                 outlet.silence(&busy).await;
                 carry_out(binder, transaction, whole_before, sink).await;
             });
@@ -239,7 +239,7 @@ impl Loop {
                 resource_version: None,
             });
             let (executor, deletes) = (self.executor.clone(), deletes.collect::<Vec<_>>());
-            frame.spawn(async move {
+            frame.work(async move {
                 if let (_, Some(error)) = executor.run(deletes).await {
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,

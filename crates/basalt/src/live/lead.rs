@@ -1,0 +1,73 @@
+//! When a loop may decide: never while another leads, and after a change of hands only on a view that is newer than that.
+
+use std::time::Duration;
+
+use super::frame::Frame;
+use crate::tenure::{Standing, Tenure};
+
+/// Who may not decide looks up so often.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// Why a loop ended, if nothing failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It does not lead any more: what it believes of its own doings is worth nothing, and a new one has to begin.
+    Deposed,
+    /// It was told to, and what was under way is done.
+    Retired,
+}
+
+/// What a loop does in this round.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Look on.
+    Wait,
+    /// Decide.
+    Decide,
+    /// Bring to an end what is under way.
+    Retire,
+    /// End at once.
+    Deposed,
+}
+
+/// The part of a loop in the election.
+#[derive(Debug)]
+pub struct Lead {
+    tenure: Tenure,
+    leads: bool,
+}
+
+impl Lead {
+    /// The lead of a loop that is about to begin: what it comes to know is newer than this.
+    pub fn new(tenure: &Tenure) -> Self {
+        Self {
+            tenure: tenure.clone(),
+            leads: tenure.standing() == Standing::Leads,
+        }
+    }
+
+    /// What to do now.
+    pub fn turn<M: Send + 'static>(&mut self, frame: &mut Frame<M>) -> Turn {
+        match self.tenure.standing() {
+            Standing::Retires => return Turn::Retire,
+            Standing::StandsBy if self.leads => return Turn::Deposed,
+            Standing::StandsBy => return Turn::Wait,
+            Standing::Leads if !self.leads => {
+                // The watches may lag behind the last writes of who led before: everything is listed anew.
+                self.leads = true;
+                frame.renew();
+            }
+            Standing::Leads => {}
+        }
+        if frame.is_complete() { Turn::Decide } else { Turn::Wait }
+    }
+
+    /// How long the loop may sleep: so long if it may decide.
+    pub fn patience<M: Send + 'static>(&self, frame: &Frame<M>, wish: impl FnOnce() -> Duration) -> Duration {
+        if self.leads && frame.is_complete() {
+            wish()
+        } else {
+            IDLE
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What is logged, in which form; the filter can be changed while the process runs.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
+
+/// The form of the lines on stderr.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object on each line.
+    Json,
+}
+
+struct Control {
+    handle: reload::Handle<EnvFilter, Registry>,
+    /// The filter in force, as it was given.
+    filter: Mutex<String>,
+}
+
+static CONTROL: OnceLock<Control> = OnceLock::new();
+
+fn parse(filter: &str) -> Result<EnvFilter, String> {
+    EnvFilter::try_new(filter).map_err(|error| format!("{filter:?} is not a level or a filter: {error}"))
+}
+
+/// Logs go to stderr, so that stdout stays what the user asked for.
+pub fn start(filter: &str, format: LogFormat) -> anyhow::Result<()> {
+    use std::io::IsTerminal;
+    let parsed = parse(filter).map_err(|why| anyhow::anyhow!("--log {why}"))?;
+    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let (parsed, handle) = reload::Layer::new(parsed);
+    let text = (format == LogFormat::Text).then(|| fmt::layer().with_writer(std::io::stderr).with_ansi(colour));
+    let json = (format == LogFormat::Json).then(|| fmt::layer().json().with_writer(std::io::stderr));
+    tracing_subscriber::registry().with(parsed).with(text).with(json).init();
+    let filter = Mutex::new(filter.to_owned());
+    // A second start would have failed above.
+    let _ = CONTROL.set(Control { handle, filter });
+    Ok(())
+}
+
+/// The filter in force.
+pub fn filter() -> String {
+    let control = CONTROL.get();
+    control.map_or_else(String::new, |control| {
+        control.filter.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    })
+}
+
+/// Puts another filter in force; a bad one leaves the old one as it is.
+pub fn change(filter: &str) -> Result<(), String> {
+    let parsed = parse(filter)?;
+    let Some(control) = CONTROL.get() else {
+        return Err("logging was not started".to_owned());
+    };
+    let mut known = control.filter.lock().unwrap_or_else(PoisonError::into_inner);
+    control.handle.reload(parsed).map_err(|error| error.to_string())?;
+    filter.clone_into(&mut known);
+    Ok(())
+}

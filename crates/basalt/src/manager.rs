@@ -1,0 +1,84 @@
+//! `basalt manager`: scheduler, controllers and webhook in one process, against any cluster.
+
+use std::net::SocketAddr;
+
+use crate::connection::ConnectionFlags;
+use crate::lease::ElectionFlags;
+use crate::live::controllers::ControllersOptions;
+use crate::parts::Parts;
+use crate::process;
+use crate::scheduler::SchedulerFlags;
+use crate::scheduling::RelockFlags;
+use crate::webhook::WebhookFlags;
+
+/// Run scheduler, controllers and webhook in one process, against any cluster.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Of several copies one leads in scheduling, one in controlling, and all serve admission; when a leader ends, another takes
+over. They hold Volcano's Leases (volcano or the one --scheduler-name, and vc-controller-manager), and refuse to start
+beside a Volcano that holds them. See docs/manager.md.
+
+Examples:
+  basalt manager --kubeconfig ~/.kube/config --no-webhook
+  basalt manager --conf volcano-scheduler.conf --cert-dir certs --metrics-listen 0.0.0.0:8080
+  basalt manager --tls-cert tls.crt --tls-key tls.key --log info --log-format json       inside a pod")]
+pub struct ManagerArguments {
+    #[command(flatten)]
+    connection: ConnectionFlags,
+    #[command(flatten)]
+    scheduler: SchedulerFlags,
+    #[command(flatten)]
+    relock: RelockFlags,
+    /// Do not schedule
+    #[arg(long)]
+    no_scheduler: bool,
+    /// Do not control
+    #[arg(long)]
+    no_controllers: bool,
+    /// Do not serve admission
+    #[arg(long)]
+    no_webhook: bool,
+    /// Where /healthz, /readyz, /metrics and /log of all parts are served; port 0 takes a free one
+    #[arg(
+        long,
+        alias = "listen-address",
+        value_name = "ADDR:PORT",
+        default_value = "127.0.0.1:8080"
+    )]
+    metrics_listen: SocketAddr,
+    #[command(flatten)]
+    election: ElectionFlags,
+    #[command(flatten, next_help_heading = "Webhook")]
+    webhook: WebhookFlags,
+}
+
+/// Runs everything until it is told to stop.
+pub fn main(arguments: ManagerArguments) -> anyhow::Result<()> {
+    let ManagerArguments {
+        no_scheduler,
+        no_controllers,
+        no_webhook,
+        ..
+    } = arguments;
+    anyhow::ensure!(
+        !(no_scheduler && no_controllers && no_webhook),
+        "nothing is left to run: leave out one of --no-scheduler, --no-controllers and --no-webhook"
+    );
+    let scheduler = arguments.scheduler.options();
+    let controllers = ControllersOptions {
+        schedulers: scheduler.engine.scheduler_names.iter().cloned().collect(),
+        conf: scheduler.conf.clone(),
+        built_in: scheduler.built_in,
+        relock_period: arguments.relock.period(),
+    };
+    let parts = Parts {
+        name: "basalt manager",
+        connection: arguments.connection,
+        metrics_listen: arguments.metrics_listen,
+        election: arguments.election,
+        scheduler: (!no_scheduler).then_some(scheduler),
+        controllers: (!no_controllers).then_some(controllers),
+        webhook: (!no_webhook).then_some(arguments.webhook),
+    };
+    process::run(|stop| parts.run(stop))
+}

@@ -1,0 +1,312 @@
+//! What operators see of a process: whether it lives, whether it can work, its numbers, and what it logs.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::lease::Ballot;
+use crate::live::controllers::Numbers;
+use crate::live::scheduler::{CONTENT_TYPE, Face};
+use crate::logging;
+use crate::webhook::Webhook;
+
+/// Longest filter of logs that is taken.
+const FILTER_MAX: usize = 4_096;
+/// The last line of a page of metrics.
+const END: &str = "# EOF\n";
+
+type Labels = Vec<(&'static str, String)>;
+
+/// A part of the process, as operators see it.
+pub trait Part: Send + Sync {
+    /// Why it would be better to begin anew, if so.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
+
+    /// Why it cannot do its work yet, if so.
+    fn unready(&self) -> Option<String>;
+
+    /// Its numbers as text.
+    fn metrics(&self) -> BoxFuture<'static, String> {
+        std::future::ready(String::new()).boxed()
+    }
+}
+
+/// A place for what shows a part; another life of the part puts another there.
+pub type Slot<F> = Arc<RwLock<Option<F>>>;
+
+/// Puts it there.
+pub fn fill<F>(slot: &Slot<F>, face: F) {
+    *slot.write().unwrap_or_else(PoisonError::into_inner) = Some(face);
+}
+
+fn read<F: Clone>(slot: &Slot<F>) -> Option<F> {
+    slot.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+impl Part for Slot<Face> {
+    fn trouble(&self) -> Option<String> {
+        read(self)?.vitals().trouble().map(|why| format!("scheduler: {why}"))
+    }
+
+    fn unready(&self) -> Option<String> {
+        let why = match read(self) {
+            Some(face) => face.vitals().unready()?,
+            None => "it has not begun yet".to_owned(),
+        };
+        Some(format!("scheduler: {why}"))
+    }
+
+    fn metrics(&self) -> BoxFuture<'static, String> {
+        let face = read(self);
+        async move {
+            match face {
+                Some(face) => face.metrics().await,
+                None => String::new(),
+            }
+        }
+        .boxed()
+    }
+}
+
+impl Part for Slot<Numbers> {
+    fn trouble(&self) -> Option<String> {
+        let why = read(self)?.vitals()?.trouble()?;
+        Some(format!("controllers: {why}"))
+    }
+
+    fn unready(&self) -> Option<String> {
+        let why = match read(self).as_ref().and_then(Numbers::vitals) {
+            Some(vitals) => vitals.unready()?,
+            None => "they have not begun yet".to_owned(),
+        };
+        Some(format!("controllers: {why}"))
+    }
+
+    fn metrics(&self) -> BoxFuture<'static, String> {
+        let text = read(self).map(|numbers| numbers.encode()).unwrap_or_default();
+        std::future::ready(text).boxed()
+    }
+}
+
+impl Part for Webhook {
+    fn unready(&self) -> Option<String> {
+        self.ready().err().map(|why| format!("webhook: {why}"))
+    }
+}
+
+/// All leases of the process.
+impl Part for Vec<Ballot> {
+    fn trouble(&self) -> Option<String> {
+        self.iter().find_map(Ballot::trouble)
+    }
+
+    fn unready(&self) -> Option<String> {
+        self.iter().find_map(Ballot::unready)
+    }
+
+    fn metrics(&self) -> BoxFuture<'static, String> {
+        let leader: Family<Labels, Gauge> = Family::default();
+        for ballot in self {
+            let gauge = leader.get_or_create_owned(&vec![("lease", ballot.lease().to_owned())]);
+            gauge.set(ballot.leads().into());
+        }
+        let mut registry = Registry::default();
+        registry.register("basalt_leader", "1: this process holds the lease, and works", leader);
+        let mut text = String::new();
+        // Writing into a text cannot fail.
+        let _ = encode(&mut text, &registry);
+        std::future::ready(text).boxed()
+    }
+}
+
+/// The desk at which all this is told. Clones are one.
+#[derive(Clone, Default)]
+pub struct Desk {
+    parts: Arc<Vec<Box<dyn Part>>>,
+    leaving: Arc<AtomicBool>,
+}
+
+impl Desk {
+    /// A desk for these parts.
+    pub fn new(parts: Vec<Box<dyn Part>>) -> Self {
+        Self {
+            parts: Arc::new(parts),
+            leaving: Arc::default(),
+        }
+    }
+
+    /// The process is about to end: it is ready for nothing any more.
+    pub fn leave(&self) {
+        self.leaving.store(true, Ordering::SeqCst);
+    }
+
+    /// `/healthz`, `/livez`, `/readyz`, `/metrics` and `/log`.
+    pub fn router(&self) -> Router {
+        Router::new()
+            .route("/healthz", get(healthy))
+            .route("/livez", get(healthy))
+            .route("/readyz", get(ready))
+            .route("/metrics", get(metrics))
+            .route("/log", get(log).put(change_log))
+            .layer(DefaultBodyLimit::max(FILTER_MAX))
+            .with_state(self.clone())
+    }
+
+    fn troubles(&self) -> Vec<String> {
+        self.parts.iter().filter_map(|part| part.trouble()).collect()
+    }
+
+    fn unready(&self) -> Vec<String> {
+        if self.leaving.load(Ordering::SeqCst) {
+            return vec!["the process is about to end".to_owned()];
+        }
+        self.parts.iter().filter_map(|part| part.unready()).collect()
+    }
+}
+
+fn answer(code: StatusCode, reasons: &[String]) -> Response {
+    if reasons.is_empty() {
+        "ok".into_response()
+    } else {
+        (code, reasons.join("\n") + "\n").into_response()
+    }
+}
+
+async fn healthy(State(desk): State<Desk>) -> Response {
+    answer(StatusCode::INTERNAL_SERVER_ERROR, &desk.troubles())
+}
+
+async fn ready(State(desk): State<Desk>) -> Response {
+    let troubles = desk.troubles();
+    if troubles.is_empty() {
+        answer(StatusCode::SERVICE_UNAVAILABLE, &desk.unready())
+    } else {
+        answer(StatusCode::INTERNAL_SERVER_ERROR, &troubles)
+    }
+}
+
+async fn metrics(State(desk): State<Desk>) -> impl IntoResponse {
+    let pages = futures::future::join_all(desk.parts.iter().map(|part| part.metrics())).await;
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], one_page(&pages))
+}
+
+async fn log() -> String {
+    logging::filter() + "\n"
+}
+
+async fn change_log(body: Bytes) -> (StatusCode, String) {
+    let outcome = std::str::from_utf8(&body)
+        .map_err(|_| "a filter is text".to_owned())
+        .and_then(|filter| logging::change(filter.trim()));
+    match outcome {
+        Ok(()) => (StatusCode::OK, logging::filter() + "\n"),
+        Err(why) => (StatusCode::BAD_REQUEST, why + "\n"),
+    }
+}
+
+/// Pages of metrics as one: only the last line of all says that this is the end.
+pub fn one_page<T: AsRef<str>>(pages: &[T]) -> String {
+    let mut text: String = pages
+        .iter()
+        .map(|page| page.as_ref().strip_suffix(END).unwrap_or(page.as_ref()))
+        .collect();
+    text.push_str(END);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::live::vitals::Vitals;
+    use crate::live::watches::Watches;
+    use tower::ServiceExt;
+
+    struct Alone(Arc<Vitals>);
+
+    impl Part for Alone {
+        fn trouble(&self) -> Option<String> {
+            self.0.trouble()
+        }
+
+        fn unready(&self) -> Option<String> {
+            self.0.unready()
+        }
+    }
+
+    async fn ask(desk: &Desk, path: &str) -> (u16, String) {
+        let request = http::Request::get(path).body(axum::body::Body::empty());
+        let answer = desk.router().oneshot(request.expect("a request")).await;
+        let (head, body) = answer.expect("an answer").into_parts();
+        let body = axum::body::to_bytes(body, 1 << 20).await.expect("a body");
+        (head.status.as_u16(), String::from_utf8_lossy(&body).into_owned())
+    }
+
+    async fn codes(desk: &Desk) -> [u16; 2] {
+        [ask(desk, "/healthz").await.0, ask(desk, "/readyz").await.0]
+    }
+
+    async fn minutes(count: u64) {
+        tokio::time::sleep(Duration::from_mins(count)).await;
+    }
+
+    /// The loop moves once a minute, and now.
+    async fn beats(vitals: &Vitals, count: u64) {
+        for _ in 0..count {
+            minutes(1).await;
+            vitals.beat();
+        }
+        vitals.beat();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_in_trouble_says_so() {
+        let watches: Arc<Watches> = Arc::default();
+        let vitals = Arc::new(Vitals::new(Duration::from_secs(1), Arc::clone(&watches)));
+        let desk = Desk::new(vec![Box::new(Alone(Arc::clone(&vitals)))]);
+        assert_eq!(codes(&desk).await, [200, 503], "it has just begun");
+        vitals.lacks(vec!["Pod".to_owned(), "Queue".to_owned()]);
+        beats(&vitals, 2).await;
+        assert_eq!(codes(&desk).await, [200, 503], "a large cluster takes its time");
+        let (_, why) = ask(&desk, "/readyz").await;
+        assert_eq!(why, "not everything of Pod, Queue is known yet\n");
+        minutes(2).await;
+        assert_eq!(codes(&desk).await, [500, 500], "it is stuck");
+        beats(&vitals, 0).await;
+        assert_eq!(codes(&desk).await, [200, 503], "it moves again");
+        beats(&vitals, 2).await;
+        assert_eq!(codes(&desk).await, [500, 500], "the caches never come");
+        vitals.lacks(Vec::new());
+        assert_eq!(codes(&desk).await, [200, 200], "all is well");
+        for _ in 0..7 {
+            watches.failed("Pod");
+            beats(&vitals, 1).await;
+        }
+        assert_eq!(codes(&desk).await, [500, 500], "it decides on an old view");
+        watches.works("Pod");
+        assert_eq!(codes(&desk).await, [200, 200], "all is well again");
+        desk.leave();
+        assert_eq!(codes(&desk).await, [200, 503], "it is about to end");
+    }
+
+    #[test]
+    fn pages_of_metrics_have_one_end() {
+        assert_eq!(one_page(&["a 1\n# EOF\n", "", "b 2\n# EOF\n"]), "a 1\nb 2\n# EOF\n");
+        assert_eq!(one_page::<&str>(&[]), "# EOF\n");
+    }
+}
