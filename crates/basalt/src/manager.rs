@@ -20,8 +20,9 @@ beside a Volcano that holds them. See docs/manager.md.
 
 Examples:
   basalt manager --kubeconfig ~/.kube/config --no-webhook
-  basalt manager --conf volcano-scheduler.conf --cert-dir certs --metrics-listen 0.0.0.0:8080
-  basalt manager --tls-cert tls.crt --tls-key tls.key --log info --log-format json       inside a pod")]
+  basalt manager --conf volcano-scheduler.conf --metrics-listen 0.0.0.0:8080 --log info --log-format json
+                                                        inside a pod: with its service account
+  basalt manager --tls-cert tls.crt --tls-key tls.key   with a certificate of somebody else's for the webhook")]
 pub struct ManagerArguments {
     #[command(flatten)]
     connection: ConnectionFlags,

@@ -61,6 +61,8 @@ struct Running {
     ballots: Vec<Ballot>,
     parts: Vec<Box<dyn Part>>,
     stop: watch::Sender<bool>,
+    /// How long the end may take.
+    patience: Duration,
 }
 
 impl Running {
@@ -94,6 +96,7 @@ impl Running {
 
     /// Admission is served by every copy, whoever leads.
     fn admit(&mut self, flags: WebhookFlags) {
+        self.patience += flags.drain();
         let webhook: Webhook = flags.webhook(self.client.clone());
         self.parts.push(Box::new(webhook.clone()));
         let mut stop = self.stop.subscribe();
@@ -129,9 +132,9 @@ impl Running {
             }
             outcome
         };
-        match tokio::time::timeout(END_MAX, all).await {
+        match tokio::time::timeout(self.patience, all).await {
             Ok(outcome) => outcome,
-            Err(_) => anyhow::bail!("what was under way did not end within {} s", END_MAX.as_secs()),
+            Err(_) => anyhow::bail!("what was under way did not end within {} s", self.patience.as_secs()),
         }
     }
 }
@@ -149,6 +152,7 @@ impl Parts {
             ballots: Vec::new(),
             parts: Vec::new(),
             stop: watch::Sender::new(false),
+            patience: END_MAX,
         };
         let listener = process::listen(self.metrics_listen, "--metrics-listen").await?;
         if let Some(options) = self.scheduler {

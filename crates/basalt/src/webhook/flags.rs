@@ -126,7 +126,8 @@ impl WebhookFlags {
         self.webhook_listen
     }
 
-    pub(super) fn drain(&self) -> Duration {
+    /// How long it serves on after the end was asked for.
+    pub fn drain(&self) -> Duration {
         Duration::from_secs(self.webhook_drain)
     }
 
