@@ -54,6 +54,8 @@
 
 {{- define "basalt.admissionArguments" }}
 - --webhook-listen=0.0.0.0:8443
+- --review-timeout={{ max 1 (sub .Values.webhook.timeoutSeconds 2) }}
+- --webhook-drain={{ .Values.webhook.drainSeconds }}
 - --max-queue-depth={{ .Values.webhook.maxQueueDepth }}
 - --guarantee-share={{ .Values.webhook.guaranteeShare }}
 {{- if .Values.webhook.queueAcl }}

@@ -112,6 +112,8 @@ impl Right {
 
 /// How a watch begins: with a list, or with one in the stream.
 const WATCH: &[&str] = &["list", "watch"];
+/// Looking after an object that is known by its name.
+const REPAIR: &[&str] = &["get", "list", "patch", "watch"];
 
 /// An event is made, and counted when it happens again.
 const EVENTS: Right = Right::new("", &["events"], &["create", "get", "patch"]);
@@ -199,21 +201,21 @@ const WEBHOOK: &[Right] = &[
     Right::new("", &["secrets"], &["create"])
         .within(Reach::Namespace)
         .own_certificate(),
-    Right::new("", &["secrets"], &["get", "update"])
+    Right::new("", &["secrets"], &["get", "list", "update", "watch"])
         .named(&[WEBHOOK_SECRET])
         .within(Reach::Namespace)
         .own_certificate(),
     Right::new(
         "admissionregistration.k8s.io",
         &["validatingwebhookconfigurations"],
-        &["get", "patch"],
+        REPAIR,
     )
     .named(&[WEBHOOK_VALIDATE])
     .own_certificate(),
     Right::new(
         "admissionregistration.k8s.io",
         &["mutatingwebhookconfigurations"],
-        &["get", "patch"],
+        REPAIR,
     )
     .named(&[WEBHOOK_MUTATE])
     .own_certificate(),
@@ -305,8 +307,8 @@ mod tests {
                 assert!(all.clone().all(|word| !word.contains('*')), "{right:?}");
                 assert!(!right.group.contains('*'), "{right:?}");
                 assert!(!right.verbs.is_empty() && !right.resources.is_empty(), "{right:?}");
-                // Kubernetes ignores names where an object is made, listed or watched: such a rule would grant nothing.
-                let nameless = |verb: &&str| ["create", "list", "watch", "deletecollection"].contains(verb);
+                // Kubernetes knows no name where an object is made: such a rule would grant nothing.
+                let nameless = |verb: &&str| ["create", "deletecollection"].contains(verb);
                 assert!(right.names.is_empty() || !right.verbs.iter().any(nameless), "{right:?}");
             }
         }
