@@ -140,7 +140,7 @@ impl Cluster {
             .args(["manager", "--log", "info", "--kubeconfig"])
             .arg(self.folder.join("manager.kubeconfig"))
             .args(["--metrics-listen", &metrics, "--webhook-listen", &webhook])
-            .args(["--webhook-url", &format!("https://{webhook}"), "--host", "127.0.0.1"])
+            .args(["--webhook-url", &format!("https://{webhook}"), "--webhook-host", "127.0.0.1"])
             .args(&self.wishes.manager)
             .args(more);
         if !self.wishes.has_conf {
