@@ -1,9 +1,10 @@
 //! A real kube-apiserver with etcd and kube-controller-manager; on it the chart's objects, `basalt manager` under its own
 //! service account with real webhooks, and fake nodes of `basalt nodes`.
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -19,6 +20,7 @@ const OBJECTS: &str = "BASALT_CHART_OBJECTS";
 const AUDIT_LOGS: &str = "BASALT_AUDIT_LOGS";
 const NAMESPACE: &str = "basalt-system";
 const PATIENCE: Duration = Duration::from_mins(2);
+const VOLUMES: usize = 20;
 
 /// Whether the suite runs on Kubernetes.
 pub(crate) fn is_asked_for() -> bool {
@@ -89,6 +91,7 @@ impl Wishes {
 impl Cluster {
     /// Starts a cluster in a folder, or goes on with the one that was there.
     pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let is_new = !folder.join("etcd").exists();
         let engine = engine(folder);
         let mut cluster = Self {
             folder: folder.to_owned(),
@@ -97,39 +100,83 @@ impl Cluster {
             manager: None,
             engine,
         };
-        cluster.install();
+        if is_new {
+            cluster.install();
+        }
+        cluster.write_kubeconfig();
         cluster.manager = Some(cluster.start_manager("manager", &[]));
+        cluster.await_admission();
         if !cluster.wishes.nodes.is_empty() {
             cluster.nodes = Some(cluster.start_nodes());
         }
         cluster
     }
 
-    fn kubectl(&self, arguments: &[&str]) -> String {
-        let output = Command::new("kubectl")
+    fn command(&self, program: &str, arguments: &[&str]) -> Output {
+        Command::new(program)
             .env("KUBECONFIG", self.folder.join("kubeconfig"))
             .env("HOME", &self.folder)
             .args(arguments)
             .output()
-            .expect("kubectl runs");
+            .expect("the program runs")
+    }
+
+    fn kubectl(&self, arguments: &[&str]) -> String {
+        let output = self.command("kubectl", arguments);
         assert!(output.status.success(), "kubectl {arguments:?}: {output:?}");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Installs the chart's objects and makes a kubeconfig of the manager's service account.
+    /// Installs the chart's objects, and volumes for those who claim some.
     fn install(&self) {
         let objects = path_of(OBJECTS);
         let objects = objects.to_str().expect("a path of text");
-        self.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", objects]);
+        self.kubectl(&["apply", "--server-side", "-f", objects]);
+        let volumes = self.folder.join("volumes.yaml");
+        std::fs::write(&volumes, (0..VOLUMES).map(volume).collect::<String>()).expect("a manifest");
+        self.kubectl(&["apply", "-f", volumes.to_str().expect("a path of text")]);
         self.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]);
+        // Its garbage collector would learn of new kinds only after half a minute.
+        self.signal("kube-controller-manager", "KILL");
         eventually("namespaces have their service account", PATIENCE, || {
             let accounts = self.kubectl(&["get", "sa", "default", "--ignore-not-found", "-o", "name"]);
             (!accounts.is_empty()).then_some(())
         });
+    }
+
+    /// Makes a kubeconfig of the manager's service account.
+    fn write_kubeconfig(&self) {
         let token = self.kubectl(&["create", "token", "basalt-manager", "-n", NAMESPACE, "--duration=2h"]);
         let admin = std::fs::read_to_string(self.folder.join("kubeconfig")).expect("a kubeconfig");
         let own = admin.replace("token: administrator", &format!("token: {}", token.trim()));
         std::fs::write(self.folder.join("manager.kubeconfig"), own).expect("a kubeconfig");
+    }
+
+    /// The API server takes a while to see the webhook's address and authority.
+    fn await_admission(&self) {
+        let file = self.folder.join("probe.yaml");
+        let probe =
+            "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: probe}, spec: {weight: 1}}";
+        std::fs::write(&file, probe).expect("a manifest");
+        let file = file.to_str().expect("a path of text");
+        eventually("our kinds are admitted", PATIENCE, || {
+            let arguments = [
+                "create",
+                "--dry-run=server",
+                "-o",
+                "jsonpath={.spec.parent}",
+                "-f",
+                file,
+            ];
+            let output = self.command("kubectl", &arguments);
+            (output.stdout == b"root").then_some(())
+        });
+        if !self.wishes.manager.iter().any(|flag| flag == "--no-controllers") {
+            eventually("the standard queues are there", PATIENCE, || {
+                let names = self.kubectl(&["get", "queue", "root", "default", "--ignore-not-found", "-o", "name"]);
+                (names.lines().count() == 2).then_some(())
+            });
+        }
     }
 
     /// Starts one more manager; `name` names its log.
@@ -140,7 +187,12 @@ impl Cluster {
             .args(["manager", "--log", "info", "--kubeconfig"])
             .arg(self.folder.join("manager.kubeconfig"))
             .args(["--metrics-listen", &metrics, "--webhook-listen", &webhook])
-            .args(["--webhook-url", &format!("https://{webhook}"), "--webhook-host", "127.0.0.1"])
+            .args([
+                "--webhook-url",
+                &format!("https://{webhook}"),
+                "--webhook-host",
+                "127.0.0.1",
+            ])
             .args(&self.wishes.manager)
             .args(more);
         if !self.wishes.has_conf {
@@ -211,17 +263,25 @@ impl Cluster {
         child::stop(&mut manager.process.0)
     }
 
-    /// Every write of ours that was refused for want of a right.
-    fn denied(&self) -> Vec<String> {
+    /// What we were never allowed. Right after its start the API server allows nobody anything, which is no finding.
+    fn denied(&self) -> BTreeSet<String> {
         let log = std::fs::read_to_string(self.folder.join("audit.log")).unwrap_or_default();
         let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let ours = events.filter(|event| {
+        let (mut allowed, mut denied) = (BTreeSet::new(), BTreeSet::new());
+        for event in events {
             let user = event["user"]["username"].as_str().unwrap_or_default();
-            user.starts_with("system:serviceaccount:basalt-system:")
-        });
-        ours.filter(|event| event["annotations"]["authorization.k8s.io/decision"] == "forbid")
-            .map(|event| format!("{} {}", event["verb"], event["requestURI"]))
-            .collect()
+            if !user.starts_with("system:serviceaccount:basalt-system:") {
+                continue;
+            }
+            let object = &event["objectRef"];
+            let what = format!("{} {} {}", event["verb"], object["resource"], object["subresource"]);
+            match event["annotations"]["authorization.k8s.io/decision"].as_str() {
+                Some("allow") => allowed.insert(what),
+                Some("forbid") => denied.insert(what),
+                _ => false,
+            };
+        }
+        &denied - &allowed
     }
 }
 
@@ -249,6 +309,21 @@ impl Drop for Cluster {
             std::io::Write::write_all(&mut file, &text).expect("the audit log is kept");
         }
     }
+}
+
+/// A volume that somebody may claim.
+fn volume(number: usize) -> String {
+    format!(
+        "apiVersion: v1
+kind: PersistentVolume
+metadata: {{name: volume-{number}}}
+spec:
+  capacity: {{storage: 100Gi}}
+  accessModes: [ReadWriteOnce, ReadWriteMany, ReadOnlyMany]
+  hostPath: {{path: /volume-{number}}}
+---
+"
+    )
 }
 
 /// etcd, kube-apiserver and kube-controller-manager.
