@@ -184,6 +184,8 @@ const CONTROLLERS: &[Right] = &[
     Right::new("scheduling.volcano.sh", &["queues/status"], &["patch"]),
 ];
 
+/// The Deployments that write: what uninstalling stops.
+pub const DEPLOYMENTS: [&str; 3] = ["basalt-controllers", "basalt-manager", "basalt-webhook"];
 /// The Secret with the webhook's authority and certificate.
 pub const WEBHOOK_SECRET: &str = "basalt-webhook-tls";
 /// The ValidatingWebhookConfiguration.
@@ -236,6 +238,14 @@ const UNINSTALL: &[Right] = &[
     .named(&[WEBHOOK_MUTATE]),
     // Queues keep what they hold, without anybody who would let go of them.
     Right::new("scheduling.volcano.sh", &["queues"], &["list", "patch"]),
+    // The controllers would put the finalizers back, and the webhook its Secret, as long as a pod of theirs runs.
+    Right::new("apps", &["deployments"], &["patch"])
+        .named(&DEPLOYMENTS)
+        .within(Reach::Namespace),
+    Right::new("", &["pods"], &["list"]).within(Reach::Namespace),
+    Right::new("", &["secrets"], &["delete", "get"])
+        .named(&[WEBHOOK_SECRET])
+        .within(Reach::Namespace),
 ];
 
 /// A rule of a role, as Kubernetes writes it.

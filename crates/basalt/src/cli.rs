@@ -13,6 +13,7 @@ use crate::manager::ManagerArguments;
 use crate::nodes::NodesArguments;
 use crate::plan::PlanOptions;
 use crate::scheduler::SchedulerArguments;
+use crate::uninstall::UninstallArguments;
 use crate::up::UpOptions;
 use crate::webhook::WebhookArguments;
 
@@ -69,6 +70,8 @@ enum Command {
     Controllers(Box<ControllersArguments>),
     /// Serve admission over HTTPS, as a webhook of any cluster
     Webhook(Box<WebhookArguments>),
+    /// Take back what would outlive the system on a cluster: webhook configurations and finalizers
+    Uninstall(Box<UninstallArguments>),
     /// Serve fake nodes on any cluster: they run the pods bound to them without running anything
     Nodes(Box<NodesArguments>),
     /// Decide offline: manifests in, binds, evictions and reasons out
@@ -116,6 +119,7 @@ pub fn main() -> ExitCode {
         Command::Scheduler(arguments) => report(crate::scheduler::main(*arguments)),
         Command::Controllers(arguments) => report(crate::controllers::main(*arguments)),
         Command::Webhook(arguments) => report(crate::webhook::main(*arguments)),
+        Command::Uninstall(arguments) => report(crate::uninstall::main(*arguments)),
         Command::Nodes(arguments) => report(crate::nodes::main(*arguments)),
         Command::Plan(options) => crate::plan::main(*options),
         Command::Bench(bench) => report(bench.run()),

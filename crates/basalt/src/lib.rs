@@ -8,6 +8,8 @@ pub mod cli;
 pub mod connection;
 pub mod controllers;
 pub mod demo;
+#[cfg(test)]
+mod embedded;
 pub mod hosting;
 pub mod lease;
 pub mod live;
@@ -21,5 +23,6 @@ pub mod process;
 pub mod scheduler;
 pub mod scheduling;
 pub mod tenure;
+pub mod uninstall;
 pub mod up;
 pub mod webhook;

@@ -11,7 +11,7 @@ pub mod lenient;
 pub mod raw;
 pub mod scheduler;
 #[cfg(test)]
-mod scripted;
+pub(crate) mod scripted;
 pub mod vitals;
 pub mod watches;
 pub mod writer;

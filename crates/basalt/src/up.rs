@@ -1,6 +1,6 @@
 //! `basalt up`: the whole system in one process.
 
-mod definitions;
+pub(crate) mod definitions;
 mod options;
 mod system;
 

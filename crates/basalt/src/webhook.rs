@@ -21,8 +21,10 @@ use rustls::ServerConfig;
 use crate::connection::ConnectionFlags;
 use crate::process;
 pub use flags::WebhookFlags;
+pub(crate) use flags::pod_namespace;
 pub use limits::{Limits, REVIEW_MAX};
 use secret::Keeper;
+pub(crate) use secret::MADE_BY;
 pub use serve::Webhook;
 use tls::{Given, InForce};
 

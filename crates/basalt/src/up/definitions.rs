@@ -11,7 +11,7 @@ use kube::{Api, Client, ResourceExt};
 const FORM: &str = "basalt.sh/definition";
 
 /// Creates the definitions that are absent and replaces those of another form.
-pub(super) async fn install(client: &Client) -> anyhow::Result<()> {
+pub(crate) async fn install(client: &Client) -> anyhow::Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     for mut definition in basalt_api::crd::all() {
         let name = definition.name_any();

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use basalt_admission::Settings;
 use basalt_api::fraction::Fraction;
+use basalt_api::rights::WEBHOOK_SECRET;
 use kube::Client;
 
 use super::Source;
@@ -85,6 +86,11 @@ const DAY: Seconds = 86_400;
 /// Below this, times in certificates are too coarse; above it, they end.
 const LIFETIMES: std::ops::RangeInclusive<Seconds> = 3..=36_500 * DAY;
 
+/// The namespace that this pod is in; outside of pods the usual one.
+pub(crate) fn pod_namespace() -> String {
+    std::fs::read_to_string(POD_NAMESPACE).unwrap_or_else(|_| "basalt-system".to_owned())
+}
+
 fn lifetime(text: &str) -> Result<Seconds, String> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<Seconds>().ok());
     let seconds = match days {
@@ -162,8 +168,8 @@ impl WebhookFlags {
 
     fn secret(&self) -> SecretName {
         self.tls_secret.clone().unwrap_or_else(|| SecretName {
-            namespace: std::fs::read_to_string(POD_NAMESPACE).unwrap_or_else(|_| "basalt-system".to_owned()),
-            name: "basalt-webhook-tls".to_owned(),
+            namespace: pod_namespace(),
+            name: WEBHOOK_SECRET.to_owned(),
         })
     }
 

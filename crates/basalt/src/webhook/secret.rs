@@ -1,6 +1,9 @@
 //! The Secret that all replicas of the webhook share: an authority and a serving certificate, made by whoever comes
 //! first and renewed by whoever sees first that it is time.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -134,6 +137,9 @@ impl Keeper {
     }
 }
 
+/// The label of a Secret that the webhook made: its key and its value.
+pub(crate) const MADE_BY: [&str; 2] = ["app.kubernetes.io/managed-by", "basalt"];
+
 const AUTHORITIES: &str = "ca.crt";
 const AUTHORITY_KEY: &str = "ca.key";
 const CERTIFICATE: &str = "tls.crt";
@@ -167,10 +173,7 @@ async fn write(api: &Api<Secret>, name: &str, found: Option<Secret>, texts: &Tex
     let mut secret = found.unwrap_or_else(|| Secret {
         metadata: ObjectMeta {
             name: Some(name.to_owned()),
-            labels: Some(BTreeMap::from([(
-                "app.kubernetes.io/managed-by".to_owned(),
-                "basalt".to_owned(),
-            )])),
+            labels: Some(BTreeMap::from([MADE_BY.map(str::to_owned).into()])),
             ..ObjectMeta::default()
         },
         type_: Some("kubernetes.io/tls".to_owned()),

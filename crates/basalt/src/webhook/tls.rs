@@ -56,6 +56,12 @@ impl InForce {
         let _there = now.wait_for(Option::is_some).await;
     }
 
+    /// The chain that is served with.
+    #[cfg(test)]
+    pub(super) fn chain(&self) -> Option<Vec<CertificateDer<'static>>> {
+        self.now.borrow().as_ref().map(|now| now.cert.clone())
+    }
+
     /// Puts a chain and a key (PEM) into force, if they go together.
     pub(super) fn take(&self, chain: &[u8], key: &[u8]) -> anyhow::Result<()> {
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain)
@@ -142,7 +148,7 @@ mod tests {
     }
 
     fn in_force(given: &Given) -> Vec<CertificateDer<'static>> {
-        given.in_force.now.borrow().as_ref().expect("there is one").cert.clone()
+        given.in_force.chain().expect("there is one")
     }
 
     #[tokio::test(start_paused = true)]

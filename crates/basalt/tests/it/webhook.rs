@@ -195,3 +195,32 @@ async fn the_binary_watches_a_cluster() {
     let message = answer["response"]["status"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("nodes offer, which is 32"), "{answer}");
 }
+
+/// Who is slow, or talks too much before saying anything, is cut.
+#[tokio::test]
+async fn a_connection_that_says_nothing_ends_and_a_large_head_is_refused() {
+    use tokio::io::AsyncReadExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let pki = pki(folder.path());
+    let webhook = Webhook::with_view(rights(true), all()[0].settings, World::usual().view());
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let options = TlsOptions {
+        patience: Duration::from_millis(200),
+        head_max: Some(16 * 1024),
+        ..TlsOptions::new(pki.server_config().expect("tls"))
+    };
+    let (_end, ended) = oneshot::channel::<()>();
+    tokio::spawn(serve_router(listener, webhook.router(), options, async {
+        drop(ended.await)
+    }));
+    let mut silent = tokio::net::TcpStream::connect(address).await.expect("a connection");
+    let read = tokio::time::timeout(Duration::from_secs(20), silent.read(&mut [0; 16])).await;
+    assert!(matches!(read, Ok(Ok(0) | Err(_))), "{read:?}");
+    let client = client(&format!("https://{address}"), pki.authority_pem());
+    for (size, expected) in [(8 * 1024, 200), (32 * 1024, 431)] {
+        let request = http::Request::get("/readyz").header("x-large", "a".repeat(size));
+        let answer = client.send(request.body(Body::empty()).expect("a request")).await;
+        assert_eq!(answer.expect("an answer").status().as_u16(), expected, "{size}");
+    }
+}
