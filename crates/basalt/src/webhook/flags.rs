@@ -88,7 +88,10 @@ const LIFETIMES: std::ops::RangeInclusive<Seconds> = 3..=36_500 * DAY;
 
 /// The namespace that this pod is in; outside of pods the usual one.
 pub(crate) fn pod_namespace() -> String {
-    std::fs::read_to_string(POD_NAMESPACE).unwrap_or_else(|_| "basalt-system".to_owned())
+    match std::fs::read_to_string(POD_NAMESPACE) {
+        Ok(namespace) => namespace.trim().to_owned(),
+        Err(_) => "basalt-system".to_owned(),
+    }
 }
 
 fn lifetime(text: &str) -> Result<Seconds, String> {

@@ -212,7 +212,7 @@ async fn a_connection_that_says_nothing_ends_and_a_large_head_is_refused() {
     };
     let (_end, ended) = oneshot::channel::<()>();
     tokio::spawn(serve_router(listener, webhook.router(), options, async {
-        drop(ended.await)
+        drop(ended.await);
     }));
     let mut silent = tokio::net::TcpStream::connect(address).await.expect("a connection");
     let read = tokio::time::timeout(Duration::from_secs(20), silent.read(&mut [0; 16])).await;
