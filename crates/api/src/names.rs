@@ -131,6 +131,9 @@ pub const CRONJOB_SCHEDULED_TIMESTAMP: &str = "volcano.sh/cronjob-scheduled-time
 /// Annotation of what a job plugin made: which content it has. Another content has another mark.
 pub const CONTENT: &str = "basalt.sh/content";
 
+/// Job and PodGroup annotation: the one scheduler that decides about its pods; those with other names leave it alone.
+pub const SCHEDULER: &str = "basalt.sh/scheduler-name";
+
 /// Node label: a node that runs nothing and is served by the fake kubelet.
 pub const FAKE_NODE: &str = "basalt.sh/fake";
 /// Pod annotation on fake nodes: how long it runs.

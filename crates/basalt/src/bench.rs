@@ -1,5 +1,6 @@
 //! `basalt bench`: each figure beside its limit or its peer, measured in the same run.
 
+pub mod api;
 pub mod engine;
 pub mod gang;
 pub mod get;
@@ -20,6 +21,8 @@ pub enum Bench {
     Store(store::Args),
     /// Time from creating a Job to its gang being Running
     Gang(gang::GangOptions),
+    /// Jobs on any cluster with any Volcano-compatible scheduler, beside the limit of its API server
+    Api(Box<api::ApiOptions>),
     /// How fast the scheduler decides: gangs on many nodes, queues, reclaim
     Engine(engine::EngineOptions),
     /// In-process reads per second on one core
@@ -50,6 +53,7 @@ impl Bench {
                 Self::Engine(options) => engine::run(options),
                 Self::Store(options) => store::run(options).await,
                 Self::Gang(options) => gang::run(options).await,
+                Self::Api(options) => api::run(*options).await,
                 Self::Get(options) => get::run(options).await,
                 Self::Live(options) => live::run(options).await,
                 Self::Hold(options) => hold::run(options).await,

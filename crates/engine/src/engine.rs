@@ -160,6 +160,11 @@ impl Engine {
         &self.state
     }
 
+    /// Whether pods that ask for this scheduler are ours.
+    pub fn answers_to(&self, scheduler: &str) -> bool {
+        self.options.scheduler_names.iter().any(|ours| ours == scheduler)
+    }
+
     /// Takes in a change of the cluster. Telling the same thing twice does nothing.
     pub fn apply(&mut self, event: &Event) {
         let names = &self.options.scheduler_names;

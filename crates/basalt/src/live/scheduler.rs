@@ -348,6 +348,7 @@ impl Loop {
                     },
                 )
             }
+            News::PodGroup(FeedEvent::Upsert(group)) if self.is_others(&group) => None,
             News::PodGroup(event) => {
                 self.mirror.group(&event);
                 self.narrator.observe(&event);
@@ -384,6 +385,16 @@ impl Loop {
         if let Some(event) = event {
             self.engine.apply(&event);
         }
+    }
+
+    /// Whether another scheduler was asked for; its pods are neither placed nor complained about.
+    fn is_others(&self, group: &PodGroup) -> bool {
+        let asked = group
+            .metadata
+            .annotations
+            .as_ref()
+            .and_then(|all| all.get(basalt_api::names::SCHEDULER));
+        asked.is_some_and(|name| !self.engine.answers_to(name))
     }
 
     fn node(&mut self, event: FeedEvent<slim::Node>) -> Option<Event> {

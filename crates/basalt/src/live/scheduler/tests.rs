@@ -36,6 +36,25 @@ fn running_pod() -> News {
     })))
 }
 
+/// A PodGroup asks for this scheduler; is it ours?
+async fn check_scheduler(asked: Option<&str>, expected: bool) {
+    let (mut at_work, _frame) = at_work().await;
+    let mut group = json!({"metadata": {"name": "g", "namespace": "a", "uid": "g"}, "spec": {"minMember": 1}});
+    if let Some(name) = asked {
+        group["metadata"]["annotations"] = json!({"basalt.sh/scheduler-name": name});
+    }
+    at_work.take_in(News::PodGroup(read(group)));
+    let known = at_work.engine.state().model.jobs.find("a/g");
+    assert_eq!(known.is_some(), expected, "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_group_that_asks_for_another_scheduler_is_left_alone() {
+    check_scheduler(None, true).await;
+    check_scheduler(Some("volcano"), true).await;
+    check_scheduler(Some("basalt-null"), false).await;
+}
+
 /// An eviction is answered so: is the pod believed to stay, and left in peace?
 async fn check_eviction(fate: Fate, expected: bool) {
     let (mut at_work, _frame) = at_work().await;
