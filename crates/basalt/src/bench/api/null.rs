@@ -63,7 +63,7 @@ impl Null {
     pub(super) async fn start(cluster: &Cluster, size: u32) -> anyhow::Result<Self> {
         let mut null = Self {
             cluster: cluster.clone(),
-            binder: Binder::connect(cluster.client().clone()).await?,
+            binder: Binder::connect(cluster.client().clone().into()).await?,
             size: size as usize,
             next: 0,
             bound: HashMap::new(),
@@ -72,7 +72,7 @@ impl Null {
             tasks: JoinSet::new(),
         };
         let groups = cluster.watch_groups::<Group>().await.context("watching PodGroups")?;
-        let writer = null.writer();
+        let phases = null.phases();
         null.tasks.spawn(async move {
             let new = groups.try_filter_map(|event| {
                 let new = match event {
@@ -84,7 +84,7 @@ impl Null {
             // Whoever measures finds out by itself that nothing goes on.
             let _ = new
                 .try_for_each_concurrent(STATUS_IN_FLIGHT, async |group| {
-                    writer.phase(&group.metadata.name, json!({"phase": "Inqueue"})).await;
+                    phases.write(&group.metadata.name, json!({"phase": "Inqueue"})).await;
                     Ok(())
                 })
                 .await;
@@ -92,8 +92,8 @@ impl Null {
         Ok(null)
     }
 
-    fn writer(&self) -> Writer {
-        Writer {
+    fn phases(&self) -> Phases {
+        Phases {
             cluster: self.cluster.clone(),
             permits: Arc::clone(&self.permits),
             failed: Arc::clone(&self.failed),
@@ -126,7 +126,7 @@ impl Null {
         };
         let (binder, failed) = (self.binder.clone(), Arc::clone(&self.failed));
         let whole = self.count(&group);
-        let writer = self.writer();
+        let phases = self.phases();
         self.tasks.spawn(async move {
             let lost = binder.bind(&transaction).await;
             failed.fetch_add(lost.len(), Ordering::Relaxed);
@@ -134,7 +134,7 @@ impl Null {
                 let scheduled =
                     json!({"type": "Scheduled", "status": "True", "reason": "tasks in gang are ready to be scheduled"});
                 let status = json!({"phase": "Running", "running": running, "conditions": [scheduled]});
-                writer.phase(&group, status).await;
+                phases.write(&group, status).await;
             }
         });
     }
@@ -152,14 +152,14 @@ impl Null {
     }
 }
 
-struct Writer {
+struct Phases {
     cluster: Cluster,
     permits: Arc<Semaphore>,
     failed: Arc<AtomicUsize>,
 }
 
-impl Writer {
-    async fn phase(&self, group: &str, status: serde_json::Value) {
+impl Phases {
+    async fn write(&self, group: &str, status: serde_json::Value) {
         // The semaphore is never closed.
         let _permit = self.permits.acquire().await.ok();
         if self
