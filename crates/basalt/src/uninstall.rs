@@ -68,17 +68,27 @@ pub fn main(arguments: UninstallArguments) -> anyhow::Result<()> {
 
 /// Objects of a page of a list.
 const PAGE: u32 = 500;
-/// How often queues are gone through when one of them changes under our hands.
-const PASSES: u32 = 10;
+/// How often queues are gone through while a write of one of them does not pass, and how long is waited in between.
+const PASSES: u32 = 20;
+const BETWEEN_PASSES: Duration = Duration::from_millis(500);
 
 /// What became of a queue.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Released,
     /// It does not have our finalizer, or is gone.
     Nothing,
-    /// It changed in between.
-    Changed,
+    /// Not yet, for this reason.
+    Again(String),
+}
+
+/// Whether a write may pass a moment later: the object changed in between, or the API server has not yet heard that the
+/// webhook is not to be asked any more.
+fn is_passing(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else {
+        return false;
+    };
+    matches!(status.code, 409 | 429 | 500..) || (status.code == 403 && status.message.contains("admission webhook"))
 }
 
 struct Removal<S> {
@@ -188,19 +198,24 @@ impl<S: Fn(String)> Removal<S> {
 
     /// Takes our finalizer off every queue.
     async fn release_queues(&self) -> anyhow::Result<()> {
-        let mut released = false;
+        let (mut released, mut last) = (false, String::new());
         for _ in 0..PASSES {
             let outcomes = self.pass().await?;
             released |= outcomes.contains(&Outcome::Released);
-            if outcomes.contains(&Outcome::Changed) {
-                continue;
-            }
-            if !released {
-                (self.say)("queues: none has our finalizer".to_owned());
-            }
-            return Ok(());
+            let again = outcomes.into_iter().find_map(|outcome| match outcome {
+                Outcome::Again(why) => Some(why),
+                Outcome::Released | Outcome::Nothing => None,
+            });
+            let Some(why) = again else {
+                if !released {
+                    (self.say)("queues: none has our finalizer".to_owned());
+                }
+                return Ok(());
+            };
+            last = why;
+            tokio::time::sleep(BETWEEN_PASSES).await;
         }
-        anyhow::bail!("queues change all the time: stop whoever writes them, and repeat this")
+        anyhow::bail!("{last}: repeat this when that is over")
     }
 
     /// Goes through all queues once.
@@ -238,19 +253,20 @@ impl<S: Fn(String)> Removal<S> {
         if others.len() == finalizers.len() {
             return Ok(Outcome::Nothing);
         }
+        if self.dry_run {
+            // Not even tried: the webhook is still there, and may be asked in vain.
+            self.told("released from its finalizer", &format!("Queue/{name}"));
+            return Ok(Outcome::Released);
+        }
         let metadata = json!({"resourceVersion": queue.resource_version(), "finalizers": others});
-        let parameters = PatchParams {
-            dry_run: self.dry_run,
-            ..PatchParams::default()
-        };
         let patch = Patch::Merge(json!({"metadata": metadata}));
-        match api.patch(&name, &parameters, &patch).await {
+        match api.patch(&name, &PatchParams::default(), &patch).await {
             Ok(_) => {
                 self.told("released from its finalizer", &format!("Queue/{name}"));
                 Ok(Outcome::Released)
             }
             Err(error) if code(&error) == 404 => Ok(Outcome::Nothing),
-            Err(error) if code(&error) == 409 => Ok(Outcome::Changed),
+            Err(error) if is_passing(&error) => Ok(Outcome::Again(format!("releasing queue {name}: {error}"))),
             Err(error) => Err(error).with_context(|| format!("releasing queue {name}")),
         }
     }

@@ -120,3 +120,26 @@ async fn a_secret_of_somebody_else_stays() {
     uninstall(&client, false).await;
     assert!(api.get_opt(WEBHOOK_SECRET).await.expect("an answer").is_some());
 }
+
+/// What a write is worth that failed with this code and message.
+#[test]
+fn a_webhook_that_is_still_asked_is_waited_for() {
+    let refusal = |code: u16, message: &str| {
+        let status = kube::core::Status::failure(message, "").with_code(code);
+        kube::Error::Api(Box::new(status))
+    };
+    for (code, message, expected) in [
+        (409, "the object has been modified", true),
+        (500, "failed calling webhook \"queues.mutate.basalt.sh\"", true),
+        (
+            403,
+            "admission webhook \"queues.validate.basalt.sh\" denied the request: it has children",
+            true,
+        ),
+        (403, "queues is forbidden: User cannot patch", false),
+        (422, "invalid", false),
+        (404, "not found", false),
+    ] {
+        assert_eq!(is_passing(&refusal(code, message)), expected, "{code} {message}");
+    }
+}
