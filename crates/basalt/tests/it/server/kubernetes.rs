@@ -164,12 +164,12 @@ impl Cluster {
                 "create",
                 "--dry-run=server",
                 "-o",
-                "jsonpath={.spec.parent}",
+                "jsonpath={.spec.state}",
                 "-f",
                 file,
             ];
             let output = self.command("kubectl", &arguments);
-            (output.stdout == b"root").then_some(())
+            (output.stdout == b"Open").then_some(())
         });
         if !self.wishes.manager.iter().any(|flag| flag == "--no-controllers") {
             eventually("the standard queues are there", PATIENCE, || {
