@@ -14,6 +14,14 @@ pub struct Stop {
 }
 
 impl Stop {
+    /// Catches the signals from now on.
+    pub fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
     /// Resolves when somebody wishes so.
     pub async fn wished(&mut self) {
         tokio::select! {
@@ -33,10 +41,7 @@ where
         .build()
         .context("starting the async runtime")?;
     runtime.block_on(async {
-        let stop = Stop {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        };
+        let stop = Stop::new()?;
         program(stop).await
     })
 }

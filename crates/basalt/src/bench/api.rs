@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 
 use crate::connection::ConnectionFlags;
+use crate::process::Stop;
 use cluster::Cluster;
 use meters::Meters;
 use report::Report;
@@ -163,15 +164,13 @@ impl ApiOptions {
 
 /// Runs the measurements and prints them.
 pub async fn run(options: ApiOptions) -> anyhow::Result<()> {
+    let mut stop = Stop::new()?;
     let client = options.connection.client().await?;
     let meters = Meters::new(client.clone(), &options.pid).await?;
     let cluster = Cluster::prepare(client, options.nodes_selector.as_deref()).await?;
     let measured = tokio::select! {
         measured = measure(&cluster, &meters, &options) => measured,
-        stopped = tokio::signal::ctrl_c() => {
-            stopped.context("waiting for Ctrl-C")?;
-            Err(anyhow::anyhow!("interrupted"))
-        }
+        () = stop.wished() => Err(anyhow::anyhow!("interrupted")),
     };
     // Whatever happened, nothing of ours stays.
     let cleaned = cluster.clean_up().await;
@@ -186,7 +185,9 @@ async fn measure(cluster: &Cluster, meters: &Meters, options: &ApiOptions) -> an
         for _ in 0..rounds {
             for mode in options.modes() {
                 let run = run::shape(cluster, meters, &options.plan(*mode, *shape)).await;
-                report.add(run.with_context(|| format!("{shape}, {mode}"))?);
+                let run = run.with_context(|| format!("{shape}, {mode}"))?;
+                eprintln!("{shape}, {mode}: {:.2} s", run.time.as_secs_f64());
+                report.add(run);
             }
         }
     }
