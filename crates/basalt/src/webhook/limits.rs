@@ -5,15 +5,18 @@ mod tests;
 
 use std::time::Duration;
 
-use axum::body::Bytes;
 use axum::extract::Request;
+use bytes::{Bytes, BytesMut};
 use http::{StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 
 use super::serve::Failure;
 
 /// The largest review. An API server stores no object of more than half of it, and sends at most two.
 pub const REVIEW_MAX: usize = 3 * 1024 * 1024;
+
+/// How much of a review that is too large is read before it is refused.
+const DRAINED_MAX: usize = 4 * REVIEW_MAX;
 
 /// The largest head of a request.
 pub(super) const HEAD_MAX: u32 = 64 * 1024;
@@ -63,13 +66,28 @@ pub(super) async fn body(request: Request, limits: &Limits) -> Result<Bytes, Fai
     };
     let announced = request.headers().get(header::CONTENT_LENGTH);
     let announced = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|length| length > REVIEW_MAX) {
+    let mut body = request.into_body();
+    let (mut kept, mut size) = (BytesMut::new(), 0_usize);
+    let read = async {
+        // The rest of one that is too large is read as well, within bounds: over HTTP/2 an answer is lost to a caller who
+        // is still sending.
+        while size <= DRAINED_MAX
+            && let Some(frame) = body.frame().await
+        {
+            let data = frame.map(|frame| frame.into_data().unwrap_or_default())?;
+            size = size.saturating_add(data.len());
+            if size <= REVIEW_MAX {
+                kept.extend_from_slice(&data);
+            }
+        }
+        Ok::<_, axum::Error>(())
+    };
+    let read = tokio::time::timeout(limits.body, read).await;
+    if size.max(announced.unwrap_or_default()) > REVIEW_MAX {
         return Err(too_large());
     }
-    let read = Limited::new(request.into_body(), REVIEW_MAX).collect();
-    match tokio::time::timeout(limits.body, read).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+    match read {
+        Ok(Ok(())) => Ok(kept.freeze()),
         Ok(Err(error)) => Err(Failure(StatusCode::BAD_REQUEST, format!("the body broke off: {error}"))),
         Err(_) => {
             let why = format!("the body did not come within {:?}", limits.body);
