@@ -8,6 +8,8 @@ pub mod frame;
 pub mod latest;
 pub mod lead;
 pub mod lenient;
+#[cfg(test)]
+mod monitoring;
 pub mod raw;
 pub mod scheduler;
 #[cfg(test)]

@@ -72,7 +72,7 @@ const ALL: [&str; 4] = [
 ];
 
 fn check(lines: &[&str], expected: &[&str]) {
-    let mut comparison = Comparison::new(ROLES).expect("roles");
+    let mut comparison = Comparison::new(ROLES, &[]).expect("roles");
     for line in lines {
         comparison.take_in(&event(line)).expect("an event");
     }
@@ -141,14 +141,23 @@ fn a_request_that_was_refused_is_found() {
 
 #[test]
 fn nothing_to_compare_is_an_error() {
-    assert!(Comparison::new("kind: ConfigMap\n").is_err());
+    assert!(Comparison::new("kind: ConfigMap\n", &[]).is_err());
     let unbound = ROLES.replace("kind: ClusterRole, name: scheduler", "kind: ClusterRole, name: gone");
     assert!(
-        Comparison::new(&unbound).is_err(),
+        Comparison::new(&unbound, &[]).is_err(),
         "a binding to a role that is not there"
     );
-    let comparison = Comparison::new(ROLES).expect("roles");
+    let comparison = Comparison::new(ROLES, &[]).expect("roles");
     assert!(comparison.end().is_err(), "no request at all");
-    let mut comparison = Comparison::new(ROLES).expect("roles");
+    let mut comparison = Comparison::new(ROLES, &[]).expect("roles");
     assert!(comparison.take_in("no JSON").is_err());
+}
+
+#[test]
+fn a_right_that_need_not_be_seen_is_no_finding() {
+    let mut comparison = Comparison::new(ROLES, &[("", "pods", "get", "rare")]).expect("roles");
+    for line in all_but(1, &[]) {
+        comparison.take_in(&event(line)).expect("an event");
+    }
+    assert_eq!(comparison.end().expect("a report").findings(), Vec::<String>::new());
 }

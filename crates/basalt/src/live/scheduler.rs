@@ -33,6 +33,8 @@ use tokio::sync::oneshot;
 pub use self::conf::{ConfSource, ConfTrouble};
 pub use self::face::{CONTENT_TYPE, Face};
 pub use self::metrics::Metrics;
+#[cfg(test)]
+pub(crate) use self::metrics::page as example_page;
 
 use self::evict::{Evictor, Fate};
 use self::facts::translate;

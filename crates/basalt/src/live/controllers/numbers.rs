@@ -87,3 +87,26 @@ impl Numbers {
         let _ = self.vitals.set(Arc::clone(vitals));
     }
 }
+
+#[cfg(test)]
+impl Numbers {
+    /// Every number that there is, each with a value.
+    pub(crate) fn example() -> Self {
+        let numbers = Self::default();
+        let amounts = || [("cpu".to_owned(), basalt_api::Quantity::ZERO)].into_iter().collect();
+        let reservation = basalt_api::queue::Reservation {
+            resource: amounts(),
+            used: amounts(),
+            target: amounts(),
+            ..Default::default()
+        };
+        numbers
+            .locks
+            .count(std::iter::once(basalt_controllers::world::Reserved {
+                queue: "research",
+                reservation: &reservation,
+                seconds_to_met: Some(1.0),
+            }));
+        numbers
+    }
+}

@@ -1,5 +1,7 @@
 //! Numbers for Prometheus, under Volcano's names; our own begin with `basalt_`.
 
+#[cfg(test)]
+mod example;
 mod numbers;
 
 use std::sync::Mutex;
@@ -13,6 +15,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+#[cfg(test)]
+pub(crate) use example::page;
 pub(super) use numbers::Numbers;
 
 /// Names and values of a metric's labels.
