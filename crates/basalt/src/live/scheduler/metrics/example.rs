@@ -21,7 +21,7 @@ pub(crate) fn page() -> String {
     metrics.short_gang("completed");
     metrics.reloaded("applied");
     let amounts: Resources = ["cpu", "memory", "nvidia.com/gpu"].map(|name| (name.into(), 1)).into();
-    let mut engine = scene::engine(1, &[scene::pod(0, Some("n")), scene::pod(1, None)]);
+    let mut engine = scene::engine(9, &[scene::pod(0, Some("n")), scene::pod(1, None)]);
     engine.apply(&Event::Queue(QueueFacts {
         name: "default".into(),
         deserved: amounts.clone(),
