@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use basalt_engine::facts::{Event, QueueFacts, Resources};
+use basalt_engine::facts::{Event, NodeFacts, PodFacts, QueueFacts, Resources};
+use basalt_engine::{Conf, Engine, Options};
 
 use super::{Metrics, Numbers};
 use crate::live::scheduler::scene;
@@ -20,15 +21,33 @@ pub(crate) fn page() -> String {
     metrics.evicted("reclaim", "done");
     metrics.short_gang("completed");
     metrics.reloaded("applied");
-    let amounts: Resources = ["cpu", "memory", "nvidia.com/gpu"].map(|name| (name.into(), 1)).into();
-    let mut engine = scene::engine(9, &[scene::pod(0, Some("n")), scene::pod(1, None)]);
-    engine.apply(&Event::Queue(QueueFacts {
-        name: "default".into(),
-        deserved: amounts.clone(),
-        capability: amounts,
-        ..QueueFacts::default()
-    }));
+    let mut engine = engine();
     let plan = engine.cycle(0, 0);
     let numbers = Numbers::of(&engine, &plan, vec![("events", (0, 0))], 0);
     metrics.encode(Some(&numbers))
+}
+
+/// A cluster with shares, in which one pod runs and a group waits.
+fn engine() -> Engine {
+    let amounts: Resources = ["cpu", "memory", "nvidia.com/gpu"].map(|name| (name.into(), 1)).into();
+    let mut engine = Engine::new(Conf::embedded(), Options::default());
+    for name in ["root", "default"] {
+        engine.apply(&Event::Queue(QueueFacts {
+            name: name.into(),
+            deserved: amounts.clone(),
+            capability: amounts.clone(),
+            ..QueueFacts::default()
+        }));
+    }
+    engine.apply(&Event::Node(NodeFacts {
+        allocatable: amounts.clone(),
+        ..scene::node(1)
+    }));
+    engine.apply(&Event::PodGroup(scene::group(9)));
+    engine.apply(&Event::Pod(PodFacts {
+        requests: amounts,
+        ..scene::pod(0, Some("n"))
+    }));
+    engine.apply(&Event::Pod(scene::pod(1, None)));
+    engine
 }
