@@ -168,7 +168,7 @@ fn the_webhook_restarts_and_guards_our_kinds_alone_meanwhile() {
     let Some(mut server) = cluster_for(folder.path(), 100) else {
         return;
     };
-    let bad = "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: bad}, spec: {weight: -1}}";
+    let bad = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: bad}\nspec: {weight: 1, parent: nowhere}\n";
     let file = server.data.join("bad.yaml");
     std::fs::write(&file, bad).expect("a manifest");
     let file = file.to_str().expect("a path of text").to_owned();
@@ -177,15 +177,15 @@ fn the_webhook_restarts_and_guards_our_kinds_alone_meanwhile() {
         assert!(!answer.status.success(), "a bad queue was let in");
         String::from_utf8_lossy(&answer.stderr).into_owned()
     };
-    assert!(refusal(&server).contains("weight"), "the webhook says why");
+    assert!(refusal(&server).contains("nowhere"), "the webhook says why");
     drop(server.cluster().manager.take());
-    assert!(!refusal(&server).contains("weight"), "nobody is there to say why");
-    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: foreign}, spec: {containers: [{name: c, image: i}]}}";
+    assert!(!refusal(&server).contains("nowhere"), "nobody is there to say why");
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: foreign}\nspec: {containers: [{name: c, image: i}]}\n";
     apply(&server, pod);
     let manager = server.cluster().start_manager("manager", &[]);
     server.cluster().manager = Some(manager);
     eventually("the webhook says why again", PATIENCE, || {
-        refusal(&server).contains("weight").then_some(())
+        refusal(&server).contains("nowhere").then_some(())
     });
     apply(&server, &job("after", 4, "1", ""));
     reach_running(&server, "after");

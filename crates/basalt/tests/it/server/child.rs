@@ -15,9 +15,7 @@ pub(crate) fn spawn(command: &mut Command, ready: Line) -> Child {
     let stdout = child.stdout.take().expect("stdout is piped");
     let mut lines = BufReader::new(stdout).lines();
     let is_ready = lines.any(|line| line.is_ok_and(|line| line.contains(ready.0)));
-    if !is_ready {
-        panic!("{command:?} ended before it was ready: {:?}", child.wait());
-    }
+    assert!(is_ready, "{command:?} ended before it was ready: {:?}", child.wait());
     // Keep the pipe drained, so that the child never blocks on it.
     std::thread::spawn(move || lines.for_each(drop));
     child

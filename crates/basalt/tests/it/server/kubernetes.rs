@@ -72,7 +72,7 @@ impl Wishes {
             };
             match flag {
                 "--nodes" | "--node-cpu" | "--node-memory" | "--node-gpu" => {
-                    wishes.nodes.extend([flag.to_owned(), value()])
+                    wishes.nodes.extend([flag.to_owned(), value()]);
                 }
                 "--conf" | "--audit-period" => {
                     wishes.has_conf |= flag == "--conf";
@@ -156,18 +156,11 @@ impl Cluster {
     fn await_admission(&self) {
         let file = self.folder.join("probe.yaml");
         let probe =
-            "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: probe}, spec: {weight: 1}}";
+            "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: probe}\nspec: {weight: 1}\n";
         std::fs::write(&file, probe).expect("a manifest");
         let file = file.to_str().expect("a path of text");
         eventually("our kinds are admitted", PATIENCE, || {
-            let arguments = [
-                "create",
-                "--dry-run=server",
-                "-o",
-                "jsonpath={.spec.state}",
-                "-f",
-                file,
-            ];
+            let arguments = ["create", "--dry-run=server", "-o", "jsonpath={.spec.state}", "-f", file];
             let output = self.command("kubectl", &arguments);
             (output.stdout == b"Open").then_some(())
         });
