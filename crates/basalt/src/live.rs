@@ -1,5 +1,6 @@
 //! The live system: watches feed the pure crates, one executor carries out what they decide.
 
+pub mod bare;
 pub mod binder;
 pub mod controllers;
 pub mod executor;
@@ -8,6 +9,7 @@ pub mod frame;
 pub mod latest;
 pub mod lead;
 pub mod lenient;
+pub mod limit;
 #[cfg(test)]
 mod monitoring;
 pub mod raw;

@@ -23,6 +23,7 @@ Examples:
   basalt manager --conf volcano-scheduler.conf --metrics-listen 0.0.0.0:8080 --log info --log-format json
                                                         inside a pod: with its service account
   basalt manager --tls-cert tls.crt --tls-key tls.key   with a certificate of somebody else's for the webhook")]
+#[command(mut_arg("webhook_host", |flag| flag.alias("host")))]
 pub struct ManagerArguments {
     #[command(flatten)]
     connection: ConnectionFlags,

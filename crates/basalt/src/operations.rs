@@ -12,6 +12,7 @@ use axum::routing::get;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -19,6 +20,7 @@ use prometheus_client::registry::Registry;
 use crate::lease::Ballot;
 use crate::live::controllers::Numbers;
 use crate::live::scheduler::{CONTENT_TYPE, Face};
+use crate::live::writer::Writer;
 use crate::logging;
 use crate::webhook::Webhook;
 
@@ -126,11 +128,54 @@ impl Part for Vec<Ballot> {
         }
         let mut registry = Registry::default();
         registry.register("basalt_leader", "1: this process holds the lease, and works", leader);
-        let mut text = String::new();
-        // Writing into a text cannot fail.
-        let _ = encode(&mut text, &registry);
-        std::future::ready(text).boxed()
+        std::future::ready(text(&registry)).boxed()
     }
+}
+
+/// What writes, by part.
+impl Part for Vec<(&'static str, Writer)> {
+    fn unready(&self) -> Option<String> {
+        None
+    }
+
+    fn metrics(&self) -> BoxFuture<'static, String> {
+        let [limits, under_way]: [Family<Labels, Gauge>; 2] = Default::default();
+        let requests: Family<Labels, Counter> = Family::default();
+        for (part, writer) in self {
+            let labels = || vec![("part", (*part).to_owned())];
+            let (limit, out) = writer.limit().now();
+            let gauge = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+            limits.get_or_create_owned(&labels()).set(gauge(limit));
+            under_way.get_or_create_owned(&labels()).set(gauge(out));
+            let counts = writer.limit().counts();
+            for (result, count) in [
+                ("answered", counts.answered),
+                ("overload", counts.overloads),
+                ("silence", counts.silences),
+            ] {
+                let mut labels = labels();
+                labels.push(("result", result.to_owned()));
+                requests.get_or_create_owned(&labels).inc_by(count);
+            }
+        }
+        let mut registry = Registry::default();
+        let ours = registry.sub_registry_with_prefix("basalt_client");
+        ours.register("limit", "Requests that may be under way", limits);
+        ours.register("in_flight", "Requests that are under way", under_way);
+        ours.register(
+            "requests",
+            "Requests: answered, refused because the server had too much to do, or without an answer",
+            requests,
+        );
+        std::future::ready(text(&registry)).boxed()
+    }
+}
+
+fn text(registry: &Registry) -> String {
+    let mut text = String::new();
+    // Writing into a text cannot fail.
+    let _ = encode(&mut text, registry);
+    text
 }
 
 /// The desk at which all this is told. Clones are one.

@@ -59,6 +59,7 @@ struct Running {
     tasks: JoinSet<anyhow::Result<()>>,
     tenures: Vec<Tenure>,
     ballots: Vec<Ballot>,
+    writers: Vec<(&'static str, Writer)>,
     parts: Vec<Box<dyn Part>>,
     stop: watch::Sender<bool>,
     /// How long the end may take.
@@ -67,18 +68,19 @@ struct Running {
 
 impl Running {
     /// Contends for a lease; returns what writes while it is held.
-    fn contend(&mut self, lease: &str) -> anyhow::Result<(Election, Writer)> {
+    fn contend(&mut self, part: &'static str, lease: &str) -> anyhow::Result<(Election, Writer)> {
         let election = Election::begin(&self.election, lease, &self.config)?;
         self.tenures.push(election.tenure().clone());
         self.ballots.extend(election.ballot());
         let writer = Writer::new(self.client.clone(), election.tenure().clone());
+        self.writers.push((part, writer.clone()));
         Ok((election, writer))
     }
 
     fn schedule(&mut self, options: SchedulerOptions) -> anyhow::Result<()> {
         // A bad configuration is told before anything begins.
         options.conf.load(options.built_in)?;
-        let (election, writer) = self.contend(scheduler_lease(&options.engine.scheduler_names))?;
+        let (election, writer) = self.contend("scheduler", scheduler_lease(&options.engine.scheduler_names))?;
         let slot: Slot<Face> = Slot::default();
         self.parts.push(Box::new(slot.clone()));
         self.tasks.spawn(under(election, schedule(writer, options, slot)));
@@ -87,7 +89,7 @@ impl Running {
 
     fn control(&mut self, options: ControllersOptions) -> anyhow::Result<()> {
         options.conf.load(options.built_in)?;
-        let (election, writer) = self.contend(CONTROLLERS_LEASE)?;
+        let (election, writer) = self.contend("controllers", CONTROLLERS_LEASE)?;
         let slot: Slot<Numbers> = Slot::default();
         self.parts.push(Box::new(slot.clone()));
         self.tasks.spawn(under(election, control(writer, options, slot)));
@@ -150,6 +152,7 @@ impl Parts {
             tasks: JoinSet::new(),
             tenures: Vec::new(),
             ballots: Vec::new(),
+            writers: Vec::new(),
             parts: Vec::new(),
             stop: watch::Sender::new(false),
             patience: END_MAX,
@@ -166,6 +169,7 @@ impl Parts {
         }
         let mut parts = std::mem::take(&mut running.parts);
         parts.push(Box::new(running.ballots.clone()));
+        parts.push(Box::new(running.writers.clone()));
         let desk = Desk::new(parts);
         println!("{}: health and metrics at http://{}", self.name, listener.local_addr()?);
         let serving = tokio::spawn(axum::serve(listener, desk.router()).into_future());

@@ -1,6 +1,5 @@
 //! Carries out the binds of one transaction: as one commit where the server can do that, else in parallel.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use basalt_api::slim::Pod;
@@ -8,12 +7,9 @@ use basalt_engine::plan::{Bind, Transaction, split_key};
 use futures::stream::{FuturesUnordered, StreamExt};
 use http::Request;
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
 
 use super::writer::Writer;
 
-/// Binds of all transactions under way at the same time, where they are single requests.
-const IN_FLIGHT_MAX: usize = 64;
 /// Pause between two questions for what the server offers.
 const CONNECT_PAUSE: Duration = Duration::from_secs(1);
 
@@ -55,7 +51,6 @@ impl Failed {
 pub struct Binder {
     writer: Writer,
     manner: Manner,
-    permits: Arc<Semaphore>,
 }
 
 impl Binder {
@@ -75,11 +70,7 @@ impl Binder {
             }
             tokio::time::sleep(CONNECT_PAUSE).await;
         };
-        Ok(Self {
-            writer,
-            manner,
-            permits: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
-        })
+        Ok(Self { writer, manner })
     }
 
     /// Binds all pods of `transaction`; returns those that were not, or not surely, bound.
@@ -111,8 +102,6 @@ impl Binder {
     }
 
     async fn bind_one(&self, bind: Bind) -> Option<Failed> {
-        // The semaphore is never closed; without a permit we would only be less polite.
-        let _permit = self.permits.acquire().await.ok();
         let (namespace, name) = split_key(&bind.pod);
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
         let error = self.post(&format!("{path}/binding"), &binding(&bind)).await.err()?;
@@ -172,18 +161,19 @@ fn binding(bind: &Bind) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use kube::Client;
 
     use super::*;
+    use crate::live::limit::START;
     use crate::live::scripted::{self, Answer};
 
     fn binder(client: Client, manner: Manner) -> Binder {
         Binder {
             writer: client.into(),
             manner,
-            permits: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
         }
     }
 
@@ -258,15 +248,15 @@ mod tests {
         let all = futures::future::join_all(transactions.iter().map(|transaction| binder.bind(transaction)));
         let looked = async {
             let mut seen = Vec::new();
-            for _ in 0..2 {
+            for _ in 0..3 {
                 tokio::time::sleep(Duration::from_secs(9)).await;
                 seen.push(asked.load(Ordering::SeqCst));
             }
             seen
         };
         let (failed, seen) = tokio::join!(all, looked);
-        // The first ones are given up after ten seconds; then the rest has its turn.
-        assert_eq!(seen, [IN_FLIGHT_MAX, 100]);
+        // The first ones are given up after ten seconds; then half as many have their turn, and then the rest.
+        assert_eq!(seen, [START, START + START / 2, 100]);
         assert_eq!(failed.iter().map(Vec::len).collect::<Vec<_>>(), [40, 40, 20]);
     }
 }

@@ -29,6 +29,7 @@ use kube::{Client, Resource, ResourceExt};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::bare::Bare;
 use super::executor::{ExecuteError, Executor, Written};
 use super::feed::FeedEvent;
 use super::frame::{Frame, PartFailed};
@@ -99,10 +100,10 @@ async fn follow_owners(frame: &mut Frame<News>, client: &Client) {
         frame.follow(client, |event: FeedEvent<StatefulSet>| {
             owner(event, |set| set.spec.replicas)
         });
-        frame.follow(client, |event: FeedEvent<DaemonSet>| owner(event, |_| None));
+        frame.follow_bare(client, |event: FeedEvent<Bare<DaemonSet>>| owner(event, |_| None));
     }
     if groups.contains("batch") {
-        frame.follow(client, |event: FeedEvent<BatchJob>| owner(event, |_| None));
+        frame.follow_bare(client, |event: FeedEvent<Bare<BatchJob>>| owner(event, |_| None));
     }
 }
 
@@ -157,11 +158,11 @@ async fn begin(prepared: Prepared, writer: Writer, numbers: Numbers, frame: &mut
     frame.follow(&client, News::Command);
     frame.follow(&client, News::Node);
     frame.follow(&client, News::PriorityClass);
-    frame.follow(&client, beside::<PersistentVolumeClaim>);
-    frame.follow(&client, beside::<Service>);
-    frame.follow(&client, beside::<ConfigMap>);
-    frame.follow(&client, beside::<Secret>);
-    frame.follow(&client, beside::<NetworkPolicy>);
+    frame.follow_bare(&client, beside::<Bare<PersistentVolumeClaim>>);
+    frame.follow_bare(&client, beside::<Bare<Service>>);
+    frame.follow_bare(&client, beside::<Bare<ConfigMap>>);
+    frame.follow_bare(&client, beside::<Bare<Secret>>);
+    frame.follow_bare(&client, beside::<Bare<NetworkPolicy>>);
     follow_owners(frame, &client).await;
     let (options, text) = (prepared.options, prepared.text);
     frame.spawn(options.conf.follow(text, frame.sink(), News::Conf));

@@ -11,15 +11,21 @@ use std::sync::Arc;
 use basalt_controllers::key::ObjectKey;
 use futures::StreamExt;
 use futures::stream::BoxStream;
+use http::{HeaderValue, header};
+use kube::client::Body;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
+use super::bare;
 use super::frame::Sink;
 use super::lenient::Lenient;
 use super::watches::Watches;
+
+/// What asks for everything that exists, as the beginning of a watch.
+const STREAMED: &str = "sendInitialEvents=true";
 
 /// What a feed reports.
 #[derive(Debug)]
@@ -162,21 +168,67 @@ pub(super) struct Post<M> {
     pub(super) number: usize,
     /// How often everything was to be listed anew.
     pub(super) rounds: watch::Receiver<u64>,
+    /// Only metadata counts.
+    pub(super) bare: bool,
     /// Knows how the watches fare.
     pub(super) watches: Arc<Watches>,
 }
 
 type Events<K> = BoxStream<'static, watcher::Result<Event<Lenient<K>>>>;
 
-/// Lists everything, and watches from there.
-fn events<K>(client: &Client) -> Events<K>
+/// How everything that exists is asked for at first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// As the beginning of the watch.
+    Streamed,
+    /// In a list, page by page: of servers that cannot do the other.
+    Listed,
+}
+
+/// Asks for everything that exists now, and watches from there.
+fn events<K>(client: &Client, manner: Manner) -> Events<K>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let api: Api<Lenient<K>> = Api::all(client.clone());
-    watcher::watcher(api, watcher::Config::default())
-        .default_backoff()
-        .boxed()
+    let config = match manner {
+        Manner::Streamed => watcher::Config::default().streaming_lists(),
+        Manner::Listed => watcher::Config::default(),
+    };
+    watcher::watcher(api, config).default_backoff().boxed()
+}
+
+/// A client that asks for what a feed wants.
+fn reader(client: Client, bare: bool) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let service = tower::service_fn(move |request| {
+        let (client, mut request) = (client.clone(), newest(request));
+        if bare {
+            let accept = HeaderValue::from_static(bare::ACCEPT);
+            request.headers_mut().insert(header::ACCEPT, accept);
+        }
+        async move { client.send(request).await }
+    });
+    Client::new(service, namespace)
+}
+
+/// The watcher is content with what the server remembers when everything is streamed; we want what is there now.
+fn newest(mut request: http::Request<Body>) -> http::Request<Body> {
+    let wanted = request.uri().path_and_query().map(http::uri::PathAndQuery::as_str);
+    if let Some(wanted) = wanted.filter(|wanted| wanted.contains(STREAMED))
+        && let Ok(uri) = wanted.replace("&resourceVersion=0", "").parse()
+    {
+        *request.uri_mut() = uri;
+    }
+    request
+}
+
+/// Whether the server says that it cannot stream what exists.
+fn cannot_stream(error: &watcher::Error) -> bool {
+    let watcher::Error::WatchStartFailed(kube::Error::Api(status)) = error else {
+        return false;
+    };
+    matches!(status.code, 400 | 406 | 415 | 422)
 }
 
 /// Watches a kind for ever and sends every change through `wrap`; ends when the receiver is gone.
@@ -187,8 +239,11 @@ where
 {
     let (mut tracker, mut failing) = (Tracker::default(), false);
     let mut round = *post.rounds.borrow_and_update();
-    let mut stream = events(&client);
+    let client = reader(client, post.bare);
+    let mut manner = Manner::Streamed;
+    let mut stream = events(&client, manner);
     let Post {
+        bare: _,
         sink,
         number,
         rounds,
@@ -199,13 +254,19 @@ where
             Some(event) = stream.next() => event,
             Ok(()) = rounds.changed() => {
                 round = *rounds.borrow_and_update();
-                stream = events(&client);
+                stream = events(&client, manner);
                 continue;
             }
             else => return,
         };
         let event = match event {
             Ok(event) => event,
+            Err(error) if manner == Manner::Streamed && cannot_stream(&error) => {
+                tracing::debug!(kind = %K::kind(&()), %error, "this server does not stream lists");
+                manner = Manner::Listed;
+                stream = events(&client, manner);
+                continue;
+            }
             Err(error) => {
                 let hint = hint(&error);
                 failing = true;
@@ -312,6 +373,28 @@ mod tests {
             &["init", "i a 1", "done", "init", "i a 2", "done"],
             &["+a:1", "synced", "-a:1", "+a:2", "synced"],
         );
+    }
+
+    #[test]
+    fn what_is_streamed_is_what_is_there_now() {
+        for (asked, expected) in [
+            (
+                "/api/v1/pods?&watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=0",
+                "/api/v1/pods?&watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+            ),
+            (
+                "/api/v1/pods?&watch=true&resourceVersion=0",
+                "/api/v1/pods?&watch=true&resourceVersion=0",
+            ),
+            (
+                "/api/v1/pods?&watch=true&resourceVersion=7",
+                "/api/v1/pods?&watch=true&resourceVersion=7",
+            ),
+            ("/api/v1/pods", "/api/v1/pods"),
+        ] {
+            let request = http::Request::get(asked).body(Body::empty()).expect("a request");
+            assert_eq!(newest(request).uri(), expected);
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
+use super::bare::Bare;
 use super::feed::{self, FeedEvent};
 use super::watches::Watches;
 use crate::tenure::Tenure;
@@ -103,6 +104,21 @@ impl<M: Send + 'static> Frame<M> {
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
+        self.post(client, false, wrap);
+    }
+
+    /// The same of a kind of which only the metadata counts.
+    pub fn follow_bare<K>(&mut self, client: &Client, wrap: fn(FeedEvent<Bare<K>>) -> M)
+    where
+        K: Resource<DynamicType = ()> + 'static,
+    {
+        self.post(client, true, wrap);
+    }
+
+    fn post<K>(&mut self, client: &Client, bare: bool, wrap: fn(FeedEvent<K>) -> M)
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
         let number = self.followed.len();
         self.followed.push(K::kind(&()).into_owned());
         self.incomplete.insert(number);
@@ -110,6 +126,7 @@ impl<M: Send + 'static> Frame<M> {
             sink: self.sink(),
             number,
             rounds: self.rounds.subscribe(),
+            bare,
             watches: self.watches(),
         };
         self.tasks.spawn(feed::run(client.clone(), post, wrap));

@@ -22,7 +22,16 @@ pub(crate) enum Answer {
 pub(crate) fn client(script: impl Fn(&Method, &str) -> Answer + Send + Sync + 'static) -> Client {
     let script = Arc::new(script);
     let service = tower::service_fn(move |request: Request<Body>| {
-        let answer = script(request.method(), request.uri().path());
+        // It does not stream lists.
+        let streams = request
+            .uri()
+            .query()
+            .is_some_and(|query| query.contains("sendInitialEvents"));
+        let answer = if streams {
+            Answer::Refusal(422)
+        } else {
+            script(request.method(), request.uri().path())
+        };
         async move {
             let (code, body) = match answer {
                 Answer::Object(body) => (200, body),

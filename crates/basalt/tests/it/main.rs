@@ -11,6 +11,7 @@ mod kubectl;
 mod kubernetes;
 mod locks;
 mod logs;
+mod manager;
 mod outlive;
 mod plan;
 mod queues;

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use crate::watchman::Watchman;
-pub(crate) use child::Ends;
+pub(crate) use child::{Ends, signal, stop};
 pub(crate) use kubernetes::{Cluster, http_get, is_asked_for as on_kubernetes};
 
 /// A running system; killed when dropped.
