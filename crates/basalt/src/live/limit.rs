@@ -218,11 +218,11 @@ mod tests {
         check("63 soon", 64).await;
         check("64 soon", 72).await;
         check("136 soon", 80).await;
-        check("100000 soon", 256).await;
-        check("100000 fair", 64).await;
-        check("100000 soon, 1 late", 224).await;
-        check("100000 soon, 5 late", 224).await;
-        check("100000 soon, 1 late, 2 s, 1 late", 196).await;
+        check("5000 soon", 256).await;
+        check("5000 fair", 64).await;
+        check("5000 soon, 1 late", 224).await;
+        check("5000 soon, 5 late", 224).await;
+        check("5000 soon, 1 late, 2 s, 1 late", 196).await;
         check("9 late", 64).await;
         check("1 overload", 32).await;
         check("9 overload", 32).await;
@@ -233,7 +233,7 @@ mod tests {
         .await;
         check("1 silence", 32).await;
         check("1 overload, 2 s, 32 soon", 40).await;
-        check("100000 soon, 1 overload, 128 soon", 136).await;
+        check("5000 soon, 1 overload, 128 soon", 136).await;
     }
 
     #[tokio::test(start_paused = true)]

@@ -124,8 +124,8 @@ fn answer(code: StatusCode, headers: &HeaderMap, text: String, budgeted: bool) -
     if !code.is_client_error() && !code.is_server_error() {
         return Answer::Ok(text);
     }
-    let status =
-        serde_json::from_str(&text).unwrap_or_else(|_| Status::failure(&text, "NoStatus").with_code(code.as_u16()));
+    let mut status: Status = serde_json::from_str(&text).unwrap_or_else(|_| Status::failure(&text, "NoStatus"));
+    status.code = code.as_u16();
     let status = Box::new(status);
     let again = headers
         .get(header::RETRY_AFTER)

@@ -4,9 +4,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::helpers::{apply, is_running, job};
-use crate::server::{Ends, Server, eventually, http_get, kubectl_present, signal, stop};
+use crate::server::{Ends, Server, child, eventually, http_get, kubectl_present};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const LEASE: Duration = Duration::from_secs(4);
 /// What a follower may need beyond the lease.
 const BEYOND: Duration = Duration::from_secs(2);
@@ -104,7 +104,7 @@ fn the_lead_changes_hands() {
 
     let third = Manager::start(&server);
     let mut second = second;
-    assert_eq!(stop(&mut second.process.0), Some(0), "SIGTERM is a clean end");
+    assert_eq!(child::stop(&mut second.process.0), Some(0), "SIGTERM is a clean end");
     let stopped = Instant::now();
     apply(&server, &job("three", 4, "1", ""));
     reach_running(&server, "three");
@@ -124,11 +124,11 @@ fn a_leader_that_was_frozen_writes_no_more_and_stands_by() {
     let frozen = Manager::start(&server);
     frozen.reach_lead();
     let standby = Manager::start(&server);
-    signal(frozen.process.0.id(), "STOP");
+    child::signal(frozen.process.0.id(), "STOP");
     standby.reach_lead();
     apply(&server, &job("one", 4, "1", ""));
     reach_running(&server, "one");
-    signal(frozen.process.0.id(), "CONT");
+    child::signal(frozen.process.0.id(), "CONT");
     eventually("it is ready to stand by", PATIENCE, || {
         http_get(&frozen.address, "/readyz").contains(" 200 ").then_some(())
     });

@@ -1,6 +1,6 @@
 //! The whole system as child processes, embedded or on Kubernetes, and the real `kubectl` against it.
 
-mod child;
+pub(crate) mod child;
 mod embedded;
 mod kubernetes;
 
@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use crate::watchman::Watchman;
-pub(crate) use child::{Ends, signal, stop};
+pub(crate) use child::Ends;
 pub(crate) use kubernetes::{Cluster, http_get, is_asked_for as on_kubernetes};
 
 /// A running system; killed when dropped.
