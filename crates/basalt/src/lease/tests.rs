@@ -398,3 +398,24 @@ fn a_stranger_that_comes_later_is_stood_by_for() {
     world.run(16);
     assert_eq!(world.leader(), Some(0), "it went away");
 }
+
+#[test]
+fn the_time_counts_from_when_a_claim_was_sent() {
+    for (sent, heard, expected) in [
+        (0, 1, true),
+        (0, 9, true),
+        (0, 10, false),
+        (0, 20, false),
+        (15, 20, true),
+    ] {
+        let mut candidate = Candidate::new(format!("{OURS}0"), TERMS);
+        let record = Record {
+            holder: format!("{OURS}0"),
+            seconds: 15,
+            ..Record::default()
+        };
+        let (sent, heard) = (Duration::from_secs(sent), Duration::from_secs(heard));
+        candidate.claimed(sent, heard, Answer::Record(record));
+        assert_eq!(candidate.leads(heard).is_some(), expected, "{sent:?} {heard:?}");
+    }
+}
