@@ -106,6 +106,7 @@ impl Cluster {
         cluster.write_kubeconfig();
         cluster.manager = Some(cluster.start_manager("manager", &[]));
         cluster.await_admission();
+        cluster.await_leader();
         if !cluster.wishes.nodes.is_empty() {
             cluster.nodes = Some(cluster.start_nodes());
         }
@@ -170,6 +171,18 @@ impl Cluster {
                 (names.lines().count() == 2).then_some(())
             });
         }
+    }
+
+    /// After a crash the lease of the one before must run out first.
+    fn await_leader(&self) {
+        eventually("the manager leads", PATIENCE, || {
+            let metrics = self.metrics();
+            let leases = metrics.lines().filter(|line| line.starts_with("basalt_leader{"));
+            leases
+                .clone()
+                .all(|lease| lease.ends_with(" 1"))
+                .then_some(leases.count() > 0)
+        });
     }
 
     /// Starts one more manager; `name` names its log.
