@@ -37,6 +37,7 @@ apiVersion: v1
 kind: Pod
 metadata: {name: lone}
 spec:
+  schedulerName: volcano
   containers:
   - {name: main, image: busybox, resources: {requests: {cpu: 100m}}}
 ";
@@ -244,7 +245,7 @@ fn custom_resources(server: &Server) {
         "--timeout=10s",
     ]);
     assert!(server.kubectl(&["apply", "-f", &definition]).contains("unchanged"));
-    let widget = "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}, spec: {size: 7}}";
+    let widget = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\nspec: {size: 7}\n";
     let manifest = Manifest::new(widget);
     assert_eq!(
         server.kubectl(&["apply", "-f", manifest.path()]),

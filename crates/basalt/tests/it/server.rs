@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::watchman::Watchman;
 pub(crate) use child::Ends;
-pub(crate) use kubernetes::{Cluster, http_get, is_asked_for as on_kubernetes};
+pub(crate) use kubernetes::{Cluster, Manager, http_get, is_asked_for as on_kubernetes};
 
 /// A running system; killed when dropped.
 pub(crate) struct Server {

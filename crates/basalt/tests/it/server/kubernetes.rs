@@ -21,6 +21,17 @@ const AUDIT_LOGS: &str = "BASALT_AUDIT_LOGS";
 const NAMESPACE: &str = "basalt-system";
 const PATIENCE: Duration = Duration::from_mins(2);
 const VOLUMES: usize = 20;
+/// Objects in which admission sets something.
+const QUEUE: &str = "apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: probe}
+spec: {weight: 1}
+";
+const GROUP: &str = "apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {name: probe}
+spec: {minMember: 1, queue: default}
+";
 
 /// Whether the suite runs on Kubernetes.
 pub(crate) fn is_asked_for() -> bool {
@@ -153,28 +164,26 @@ impl Cluster {
         std::fs::write(self.folder.join("manager.kubeconfig"), own).expect("a kubeconfig");
     }
 
-    /// The API server takes a while to see the webhook's address and authority.
-    fn await_admission(&self) {
+    /// Waits until our kinds are admitted: the API server takes a while to see the webhook's address and authority, and the
+    /// webhook to see the queues.
+    pub(crate) fn await_admission(&self) {
+        let (kind, sets) = if self.wishes.manager.iter().any(|flag| flag == "--no-controllers") {
+            (QUEUE, "{.spec.state}")
+        } else {
+            (GROUP, "{.spec.queue}")
+        };
         let file = self.folder.join("probe.yaml");
-        let probe =
-            "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: probe}\nspec: {weight: 1}\n";
-        std::fs::write(&file, probe).expect("a manifest");
+        std::fs::write(&file, kind).expect("a manifest");
         let file = file.to_str().expect("a path of text");
         eventually("our kinds are admitted", PATIENCE, || {
-            let arguments = ["create", "--dry-run=server", "-o", "jsonpath={.spec.state}", "-f", file];
-            let output = self.command("kubectl", &arguments);
-            (output.stdout == b"Open").then_some(())
+            let path = format!("jsonpath={sets}");
+            let output = self.command("kubectl", &["create", "--dry-run=server", "-o", &path, "-f", file]);
+            (output.status.success() && !output.stdout.is_empty()).then_some(())
         });
-        if !self.wishes.manager.iter().any(|flag| flag == "--no-controllers") {
-            eventually("the standard queues are there", PATIENCE, || {
-                let names = self.kubectl(&["get", "queue", "root", "default", "--ignore-not-found", "-o", "name"]);
-                (names.lines().count() == 2).then_some(())
-            });
-        }
     }
 
     /// After a crash the lease of the one before must run out first.
-    fn await_leader(&self) {
+    pub(crate) fn await_leader(&self) {
         eventually("the manager leads", PATIENCE, || {
             let metrics = self.metrics();
             let leases = metrics.lines().filter(|line| line.starts_with("basalt_leader{"));
