@@ -137,6 +137,11 @@ fn a_request_that_was_refused_is_found() {
         &all_but(9, &["ours:s list secrets - - forbid"]),
         &["missing right: ours:s: list secrets (refused 1 times)"],
     );
+    // What was allowed at another time is there.
+    check(
+        &all_but(9, &["ours:s watch pods d p forbid", "ours:s watch pods d p"]),
+        &[],
+    );
 }
 
 #[test]
