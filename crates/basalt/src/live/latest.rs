@@ -11,11 +11,15 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::executor::{ExecuteError, Executor};
+use super::limit::Limit;
 
 /// Writes under way at the same time.
 const IN_FLIGHT_MAX: usize = 32;
 /// Pause after a failed write, so that a server in trouble is not hammered.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
+
+/// Who gives way to others goes on when they have been still for so long.
+const QUIET: Duration = Duration::from_millis(100);
 
 /// How writes leave.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +30,8 @@ pub struct Pace {
     pub per_second: u32,
     /// Objects that may wait; a write for one more is dropped.
     pub waiting_max: usize,
+    /// Waits while others write, but no batch for longer than this.
+    pub gives_way: Option<Duration>,
 }
 
 impl Pace {
@@ -34,13 +40,15 @@ impl Pace {
         pause: Duration::ZERO,
         per_second: u32::MAX,
         waiting_max: usize::MAX,
+        gives_way: None,
     };
 
-    /// Events are a courtesy: so many a second, and no endless line of them.
+    /// Events are a courtesy: they come after what somebody waits for, so many a second, and in no endless line.
     pub const EVENTS: Self = Self {
         pause: Duration::from_millis(200),
         per_second: 200,
-        waiting_max: 5_000,
+        waiting_max: 10_000,
+        gives_way: Some(Duration::from_secs(10)),
     };
 
     /// As fast as they come, after a pause.
@@ -189,6 +197,7 @@ impl Latest {
                 tokio::time::sleep(self.pace.pause).await;
             }
             loop {
+                self.give_way(executor.writer().limit()).await;
                 let batch = self.take();
                 if batch.is_empty() {
                     break;
@@ -197,6 +206,25 @@ impl Latest {
                 let next = Instant::now() + Duration::from_secs_f64(seconds);
                 self.send_all(&executor, batch, &lost).await;
                 tokio::time::sleep_until(next).await;
+            }
+        }
+    }
+
+    /// Waits until nobody else has written for a moment, or for as long as patience lasts.
+    async fn give_way(&self, limit: &Limit) {
+        let Some(patience) = self.pace.gives_way else { return };
+        let is_busy = || limit.now().1 > 0;
+        if !is_busy() {
+            return;
+        }
+        let until = Instant::now() + patience;
+        let mut quiet_since = None;
+        while Instant::now() < until {
+            tokio::time::sleep(QUIET / 5).await;
+            let now = Instant::now();
+            quiet_since = if is_busy() { None } else { quiet_since.or(Some(now)) };
+            if quiet_since.is_some_and(|since| now.duration_since(since) >= QUIET) {
+                return;
             }
         }
     }
@@ -300,6 +328,7 @@ mod tests {
 
     use super::*;
     use crate::live::scripted::{self, Answer};
+    use crate::live::writer::Writer;
 
     fn target() -> Target {
         Target::new("v1", "Pod", "a", "p")
@@ -327,6 +356,35 @@ mod tests {
         let outlet = Latest::new(Pace::AT_ONCE).remembering();
         tokio::spawn(outlet.clone().run(Executor::new(client, "test"), drop));
         (outlet, asked)
+    }
+
+    /// Others write for so many milliseconds, from the moment at which an event is handed over; when does it leave?
+    async fn check_courtesy(busy_ms: u64, leaves_ms: std::ops::RangeInclusive<u128>) {
+        let (left, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let client = scripted::client(move |_, _| {
+            left.send(Instant::now()).expect("the test listens");
+            object("7")
+        });
+        let writer = Writer::from(client);
+        let (outlet, limit) = (Latest::new(Pace::EVENTS), Arc::clone(writer.limit()));
+        tokio::spawn(outlet.clone().run(Executor::new(writer, "test"), drop));
+        let begun = Instant::now();
+        outlet.put(target(), write());
+        if busy_ms > 0 {
+            let pass = limit.enter().await;
+            tokio::time::sleep(Duration::from_millis(busy_ms)).await;
+            drop(pass);
+        }
+        let after = told.recv().await.expect("it leaves").duration_since(begun).as_millis();
+        assert!(leaves_ms.contains(&after), "{busy_ms}: {after}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_leave_after_what_somebody_waits_for_but_not_too_late() {
+        check_courtesy(0, 200..=210).await;
+        check_courtesy(100, 200..=210).await;
+        check_courtesy(1_000, 1_100..=1_150).await;
+        check_courtesy(60_000, 10_200..=10_250).await;
     }
 
     fn object(version: &str) -> Answer {

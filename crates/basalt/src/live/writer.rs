@@ -51,7 +51,7 @@ impl Writer {
     }
 
     /// How many requests may be under way.
-    pub fn limit(&self) -> &Limit {
+    pub fn limit(&self) -> &Arc<Limit> {
         &self.limit
     }
 
