@@ -68,6 +68,8 @@ pub(crate) fn run(root: &Path, filter: &[&str]) -> Result<()> {
         .env("BASALT_REQUIRE_KUBECTL", "1");
     ensure!(command.status()?.success(), "the suite failed on Kubernetes");
     if filter.is_empty() {
+        let is_current = std::fs::read_to_string(root.join(PAGE))? == current_page(root)?;
+        ensure!(is_current, "{PAGE} is not up to date: run cargo xtask suite");
         let logs = std::fs::read_dir(&logs)?.map(|entry| Ok(entry?.path()));
         rights::run(&objects, &logs.collect::<Result<Vec<_>>>()?)?;
     }
@@ -113,8 +115,13 @@ fn render(root: &Path, helm: &Path, objects: &Path) -> Result<()> {
     Ok(std::fs::write(objects, output.stdout)?)
 }
 
-/// Writes the page that says where each case runs, from the names that the test binary lists.
+/// Writes the page that says where each case runs.
 pub(crate) fn page(root: &Path) -> Result<()> {
+    Ok(std::fs::write(root.join(PAGE), current_page(root)?)?)
+}
+
+/// The page as it must be, from the names that the test binary lists.
+fn current_page(root: &Path) -> Result<String> {
     let listed = Command::new(env!("CARGO"))
         .current_dir(root)
         .args([
@@ -131,7 +138,7 @@ pub(crate) fn page(root: &Path) -> Result<()> {
     ensure!(listed.status.success(), "the cases cannot be listed");
     let names = String::from_utf8(listed.stdout)?;
     let cases = std::fs::read_to_string(root.join(WHERE))?;
-    Ok(std::fs::write(root.join(PAGE), table(&names, &read(&cases)?))?)
+    Ok(table(&names, &read(&cases)?))
 }
 
 fn table(names: &str, only: &[Only<'_>]) -> String {
