@@ -52,9 +52,10 @@ pub(crate) fn run(root: &Path, filter: &[&str]) -> Result<()> {
     std::fs::create_dir_all(&logs)?;
     let cases = std::fs::read_to_string(root.join(WHERE))?;
     let mut command = Command::new(env!("CARGO"));
+    // The whole workspace, as `cargo test` has just built it: with other features everything would be built again.
     command
         .current_dir(root)
-        .args(["test", "--locked", "--package", "basalt", "--test", "it", "--"])
+        .args(["test", "--locked", "--workspace", "--test", "it", "--"])
         .args(["--test-threads", AT_ONCE])
         .args(filter);
     for only in read(&cases)?.iter().filter(|only| only.backend == "embedded") {
