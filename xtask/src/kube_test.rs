@@ -125,16 +125,7 @@ pub(crate) fn page(root: &Path) -> Result<()> {
 fn current_page(root: &Path) -> Result<String> {
     let listed = Command::new(env!("CARGO"))
         .current_dir(root)
-        .args([
-            "test",
-            "--locked",
-            "--package",
-            "basalt",
-            "--test",
-            "it",
-            "--",
-            "--list",
-        ])
+        .args(["test", "--locked", "--workspace", "--test", "it", "--", "--list"])
         .output()?;
     ensure!(listed.status.success(), "the cases cannot be listed");
     let names = String::from_utf8(listed.stdout)?;
