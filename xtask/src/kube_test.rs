@@ -13,7 +13,7 @@ const WHERE: &str = "crates/basalt/tests/it/where.txt";
 /// The page that says so.
 const PAGE: &str = "docs/suite.md";
 /// Clusters that run at the same time: each has an API server, which is most of the work.
-const AT_ONCE: &str = "3";
+const AT_ONCE: &str = "2";
 
 /// A line of [`WHERE`].
 struct Only<'a> {
