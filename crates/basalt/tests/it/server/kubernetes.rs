@@ -186,7 +186,7 @@ impl Cluster {
     pub(crate) fn await_leader(&self) {
         eventually("the manager leads", PATIENCE, || {
             let metrics = self.metrics();
-            let leases = metrics.lines().filter(|line| line.starts_with("basalt_leader{"));
+            let leases = metrics.lines().filter(|line| line.starts_with("basalt_leader"));
             leases
                 .clone()
                 .all(|lease| lease.ends_with(" 1"))
