@@ -16,6 +16,7 @@ pub mod raw;
 pub mod scheduler;
 #[cfg(test)]
 pub(crate) mod scripted;
+mod stand_in;
 pub mod vitals;
 pub mod watches;
 pub mod writer;

@@ -74,6 +74,11 @@ impl<W: Ord + Clone> Agenda<W> {
         self.ask(work, now.saturating_add(pause).unwrap_or(Timestamp::MAX));
     }
 
+    /// Gives `work` back as it was taken: nothing was tried, so nothing is known of how that would have gone.
+    pub fn put_back(&mut self, work: &W) {
+        self.busy.remove(work);
+    }
+
     /// Forgets everything about `work` that is not in somebody's hands.
     pub fn forget(&mut self, work: &W) {
         self.failures.remove(work);
@@ -109,7 +114,7 @@ mod tests {
         Timestamp::from_millisecond(millisecond).expect("a small time")
     }
 
-    /// `ask a 5`, `take 7 a` (or `-`), `done a 7`, `fail a 7`, `next 5` (or `-`).
+    /// `ask a 5`, `take 7 a` (or `-`), `done a 7`, `fail a 7`, `back a`, `next 5` (or `-`).
     fn check(script: &str) {
         let mut agenda: Agenda<String> = Agenda::default();
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -123,6 +128,7 @@ mod tests {
                 }
                 ["done", work, when] => agenda.done((*work).to_owned(), false, time(when)),
                 ["fail", work, when] => agenda.done((*work).to_owned(), true, time(when)),
+                ["back", work] => agenda.put_back(&(*work).to_owned()),
                 ["next", expected] => {
                     let next = agenda
                         .next_due()
@@ -150,5 +156,7 @@ mod tests {
         check(
             "ask a 0\n take 0 a\n fail a 0\n take 9 -\n take 10 a\n fail a 10\n next 30\n take 30 a\n done a 30\n next -",
         );
+        // What could not be tried is still what it was.
+        check("ask a 0\n take 0 a\n fail a 0\n take 10 a\n back a\n ask a 10\n take 10 a\n fail a 10\n next 30");
     }
 }

@@ -129,7 +129,7 @@ impl fmt::Display for Shape {
 fn labels(text: &str) -> Result<String, String> {
     let is_pair = |pair: &str| {
         pair.split_once('=')
-            .is_some_and(|(key, value)| !key.is_empty() && !value.contains(['=', '!']))
+            .is_some_and(|(key, value)| !key.is_empty() && !key.contains('!') && !value.contains(['=', '!']))
     };
     if text.split(',').all(is_pair) {
         Ok(text.to_owned())
@@ -142,7 +142,6 @@ impl ApiOptions {
     fn modes(&self) -> &'static [Mode] {
         match (self.null, self.against_null) {
             (true, _) => &[Mode::Null],
-            // Whatever warms the server up must not make the limit look worse, so there are several rounds.
             (_, true) => &[Mode::Null, Mode::Full],
             _ => &[Mode::Full],
         }
@@ -182,9 +181,14 @@ async fn measure(cluster: &Cluster, meters: &Meters, options: &ApiOptions) -> an
     let mut report = Report::new(cluster.nodes().len());
     let rounds = options.rounds.unwrap_or(if options.against_null { ROUNDS } else { 1 });
     for shape in &options.shape {
-        for _ in 0..rounds {
-            for mode in options.modes() {
-                let run = run::shape(cluster, meters, &options.plan(*mode, *shape)).await;
+        for round in 0..rounds {
+            let mut modes = options.modes().to_vec();
+            if round % 2 == 1 {
+                // A server gets slower with all that it remembers, so neither always comes first.
+                modes.reverse();
+            }
+            for mode in modes {
+                let run = run::shape(cluster, meters, &options.plan(mode, *shape)).await;
                 let run = run.with_context(|| format!("{shape}, {mode}"))?;
                 eprintln!("{shape}, {mode}: {:.2} s", run.time.as_secs_f64());
                 report.add(run);
@@ -231,7 +235,7 @@ mod tests {
             ("a=b,c=", true),
             ("a", false),
             ("=b", false),
-            ("a!=b", true),
+            ("a!=b", false),
             ("a==b", false),
         ] {
             assert_eq!(labels(text).is_ok(), good, "{text}");

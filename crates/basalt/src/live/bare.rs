@@ -1,12 +1,13 @@
 //! Objects of which only the metadata counts: nothing else is asked for, sent or kept.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::{Deserialize, Deserializer};
+
+use super::stand_in::{OnlyMetadata, stands_in_for};
 
 /// What asks for metadata alone, and for everything of servers that cannot do that.
 pub(super) const ACCEPT: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
@@ -33,38 +34,16 @@ impl<K> fmt::Debug for Bare<K> {
     }
 }
 
-#[derive(Deserialize)]
-struct Outside {
-    metadata: ObjectMeta,
-}
-
 impl<'de, K> Deserialize<'de> for Bare<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Outside { metadata } = Outside::deserialize(deserializer)?;
+        let OnlyMetadata { metadata } = OnlyMetadata::deserialize(deserializer)?;
         let kind = PhantomData;
         Ok(Self { metadata, kind })
     }
 }
 
 impl<K: Resource<DynamicType = ()>> Resource for Bare<K> {
-    type DynamicType = ();
-    type Scope = K::Scope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        K::kind(&())
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        K::group(&())
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        K::version(&())
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        K::plural(&())
-    }
+    stands_in_for!(K);
 
     fn meta(&self) -> &ObjectMeta {
         &self.metadata

@@ -15,7 +15,7 @@ use basalt_controllers::agenda::Agenda;
 use basalt_controllers::cache::Origin;
 use basalt_controllers::companion::KINDS;
 use basalt_controllers::world::{Work, World};
-use basalt_controllers::{Change, EventType, Target};
+use basalt_controllers::{Change, EventType, Outcome, Target};
 use basalt_engine::Conf;
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
@@ -26,7 +26,6 @@ use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Client, Resource, ResourceExt};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::bare::Bare;
@@ -36,10 +35,11 @@ use super::frame::{Frame, PartFailed};
 use super::latest::{Latest, Pace};
 use super::lead::{Ended, Lead, Turn};
 use super::scheduler::ConfTrouble;
+use super::stand_in::OnlyMetadata;
 use super::vitals::Vitals;
 use super::writer::Writer;
 
-use hands::Hands;
+use hands::{Hands, Load};
 pub use locks::{ControllersOptions, RELOCK_PERIOD, prepare};
 use locks::{Prepared, rules};
 pub use numbers::Numbers;
@@ -70,7 +70,9 @@ enum News {
     Standing,
     Done {
         work: Work,
-        unhurried: bool,
+        load: Load,
+        /// It asked for more than that.
+        more: bool,
         written: Vec<Written>,
         failure: Option<ExecuteError>,
     },
@@ -134,10 +136,10 @@ async fn run(prepared: Prepared, writer: Writer, numbers: Numbers) -> Result<End
             Turn::Wait => {}
             Turn::Deposed => return Ok(Ended::Deposed),
             Turn::Retire => {
-                frame
+                let all_ended = frame
                     .drain(RETIRE_MAX, |news| controllers.take_in(news), || true)
                     .await?;
-                return Ok(Ended::Retired);
+                return Ok(Ended::told(all_ended));
             }
             Turn::Decide => {
                 controllers.hand_out(&mut frame);
@@ -181,7 +183,7 @@ async fn begin(prepared: Prepared, writer: Writer, numbers: Numbers, frame: &mut
         numbers,
         requeued: true,
     };
-    frame.spawn(controllers.events.clone().run(controllers.executor.clone(), drop));
+    frame.spawn(controllers.events.clone().run(controllers.executor.clone()));
     controllers.agenda.ask(Work::StandardQueues, Timestamp::UNIX_EPOCH);
     controllers
 }
@@ -222,7 +224,10 @@ impl Controllers {
             News::Job(FeedEvent::Delete { key, uid }) => {
                 let work = world.remove_job(&key, &uid);
                 if world.job_view(&key).is_none() {
-                    self.agenda.forget(&Work::Job(key)); // no later incarnation is there
+                    // No later incarnation is there, and nobody waits for this one.
+                    let work = Work::Job(key);
+                    self.agenda.forget(&work);
+                    self.hands.looks_at(&work);
                 }
                 work
             }
@@ -265,13 +270,14 @@ impl Controllers {
             | News::Standing => Vec::new(),
             News::Done {
                 work,
-                unhurried,
+                load,
+                more,
                 written,
                 failure,
             } => {
-                // What waited for this hand is looked at anew.
-                if let Some(waited) = self.hands.free(unhurried) {
-                    self.agenda.ask(waited, Timestamp::now());
+                self.hands.free(load);
+                if more && failure.is_none() {
+                    self.agenda.ask(work.clone(), Timestamp::now());
                 }
                 return self.finish(work, written, failure.as_ref());
             }
@@ -291,24 +297,30 @@ impl Controllers {
     fn hand_out(&mut self, frame: &mut Frame<News>) {
         while self.hands.is_free() {
             let now = Timestamp::now();
+            if let Some(waited) = self.hands.next() {
+                self.agenda.ask(waited, now);
+            }
             let Some(work) = self.agenda.take(now) else { return };
+            let called = self.hands.looks_at(&work);
             let outcome = self.world.look_at(&work, now);
             self.numbers.looked.inc();
             if let Some(at) = outcome.wake_at {
                 self.agenda.ask(work.clone(), at);
             }
-            self.ask(outcome.queues.into_iter().map(Work::Queue).collect());
+            let (load, queues) = (load(&outcome), outcome.queues.into_iter());
+            self.ask(queues.map(Work::Queue).collect());
             if outcome.changes.is_empty() {
                 self.agenda.done(work, false, now);
                 continue;
             }
-            let unhurried = outcome.unhurried;
-            let Some(work) = self.hands.take(work.clone(), unhurried) else {
-                self.agenda.done(work, false, now);
+            if !self.hands.take(&work, load, called) {
+                self.agenda.put_back(&work);
                 continue;
-            };
+            }
             let (executor, sink, outlet) = (self.executor.clone(), frame.sink(), self.events.clone());
-            let steps = steps(outcome.changes);
+            let mut changes = outcome.changes;
+            let more = load == Load::Heavy && keep_part(&mut changes);
+            let steps = steps(changes);
             frame.work(async move {
                 let (mut written, mut failure) = (Vec::new(), None);
                 for Step { changes, events } in steps {
@@ -323,7 +335,8 @@ impl Controllers {
                 // The loop is gone only when the whole system stops.
                 let done = News::Done {
                     work,
-                    unhurried,
+                    load,
+                    more,
                     written,
                     failure,
                 };
@@ -393,12 +406,39 @@ impl Controllers {
             "PodGroup" => parse(written).map(|group| world.upsert_group(group, Origin::Answer)),
             "Queue" => parse(written).map(|queue| world.upsert_queue(queue, Origin::Answer)),
             kind if KINDS.contains(&kind) => {
-                parse(written).map(|Named { metadata }| world.upsert_companion(kind, &metadata, Origin::Answer))
+                parse(written).map(|OnlyMetadata { metadata }| world.upsert_companion(kind, &metadata, Origin::Answer))
             }
             _ => None,
         }
         .unwrap_or_default()
     }
+}
+
+/// How much an outcome asks for.
+fn load(outcome: &Outcome) -> Load {
+    let creates = outcome
+        .changes
+        .iter()
+        .filter(|change| matches!(change, Change::Create { .. }));
+    if outcome.unhurried {
+        Load::Unhurried
+    } else if creates.count() >= Load::HEAVY {
+        Load::Heavy
+    } else {
+        Load::Light
+    }
+}
+
+/// Keeps what one part of a heavy load may ask for; says whether there was more. What is left out is asked for again, as
+/// after a failure.
+fn keep_part(changes: &mut Vec<Change>) -> bool {
+    let all = changes.iter().enumerate();
+    let mut creates = all.filter(|(_, change)| matches!(change, Change::Create { .. }));
+    let first_left_out = creates.nth(Load::PART).map(|(index, _)| index);
+    if let Some(index) = first_left_out {
+        changes.truncate(index);
+    }
+    first_left_out.is_some()
 }
 
 /// The word for a refusal.
@@ -424,12 +464,6 @@ fn tell(outlet: &Latest, events: Vec<Change>) {
     }
 }
 
-/// An object of which only the metadata counts.
-#[derive(Deserialize)]
-struct Named {
-    metadata: ObjectMeta,
-}
-
 /// The answer as an object; an answer of another form teaches nothing, and the watch will bring the object.
 fn parse<K: DeserializeOwned>(written: &Written) -> Option<K> {
     serde_json::from_str(&written.body).ok()
@@ -438,6 +472,41 @@ fn parse<K: DeserializeOwned>(written: &Written) -> Option<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// `c` is a create, `d` a deletion; what is the load, and what is left of it?
+    #[test]
+    fn a_large_load_is_carried_in_parts() {
+        let change = |word: char| {
+            let target = Target::new("v1", "Pod", "n", "p");
+            match word {
+                'c' => Change::Create {
+                    target,
+                    object: serde_json::Value::Null,
+                },
+                _ => Change::Delete {
+                    target,
+                    uid: String::new(),
+                    resource_version: None,
+                },
+            }
+        };
+        let check = |words: &str, expected: (Load, bool, usize)| {
+            let mut outcome = Outcome {
+                changes: words.chars().map(change).collect(),
+                ..Outcome::default()
+            };
+            let load = load(&outcome);
+            let more = keep_part(&mut outcome.changes);
+            assert_eq!((load, more, outcome.changes.len()), expected, "{}", words.len());
+        };
+        let creates = |count: usize| "c".repeat(count);
+        check("", (Load::Light, false, 0));
+        check(&"d".repeat(1_000), (Load::Light, false, 1_000));
+        check(&creates(63), (Load::Light, false, 63));
+        check(&creates(64), (Load::Heavy, false, 64));
+        check(&(creates(512) + "d"), (Load::Heavy, false, 513));
+        check(&format!("d{}d", creates(513)), (Load::Heavy, true, 513));
+    }
 
     #[test]
     fn a_refusal_is_told_by_what_was_asked_for() {

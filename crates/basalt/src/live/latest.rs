@@ -71,11 +71,14 @@ struct Shared {
 
 #[derive(Default)]
 struct Waiting {
-    changes: BTreeMap<Target, Change>,
+    /// What has not left yet, and when it may.
+    changes: BTreeMap<Target, (Instant, Change)>,
     /// What has left and is not answered yet.
     under_way: BTreeSet<Target>,
     /// The versions that our writes made, until the watch has shown them; kept only where somebody asks for it.
     written: BTreeMap<Target, u64>,
+    /// What was refused for good, until somebody asks; kept only where somebody does.
+    lost: BTreeSet<Target>,
     /// Writes that found no room.
     dropped: u64,
 }
@@ -98,8 +101,8 @@ impl Latest {
         }
     }
 
-    /// The same, but it remembers the versions that its writes made, for [`Latest::is_ahead`]. Who has that must say with
-    /// [`Latest::forget`] when an object is gone.
+    /// The same, but it remembers the versions that its writes made, for [`Latest::is_ahead`], and what was refused, for
+    /// [`Latest::take_lost`]. Who has that must say with [`Latest::forget`] when an object is gone.
     #[must_use]
     pub fn remembering(self) -> Self {
         Self {
@@ -110,13 +113,21 @@ impl Latest {
 
     /// Hands over a write; replaces an earlier one for the same object that has not left yet.
     pub fn put(&self, target: Target, change: Change) {
+        self.put_later(target, change, Duration::ZERO);
+    }
+
+    /// The same for a write that may wait for so long, because another one may well come for the same object; but what it
+    /// replaces leaves no later than it would have.
+    pub fn put_later(&self, target: Target, change: Change, wait: Duration) {
         {
             let mut waiting = self.lock();
             if waiting.changes.len() >= self.pace.waiting_max && !waiting.changes.contains_key(&target) {
                 waiting.dropped += 1;
                 return;
             }
-            waiting.changes.insert(target, change);
+            let due = Instant::now() + wait;
+            let due = waiting.changes.get(&target).map_or(due, |(sooner, _)| due.min(*sooner));
+            waiting.changes.insert(target, (due, change));
         }
         self.shared.news.notify_one();
     }
@@ -147,7 +158,14 @@ impl Latest {
 
     /// The object is gone.
     pub fn forget(&self, target: &Target) {
-        self.lock().written.remove(target);
+        let mut waiting = self.lock();
+        waiting.written.remove(target);
+        waiting.lost.remove(target);
+    }
+
+    /// The objects of which a write was refused for good since this was last asked.
+    pub fn take_lost(&self) -> BTreeSet<Target> {
+        std::mem::take(&mut self.lock().lost)
     }
 
     /// Whether nothing waits and nothing is under way.
@@ -189,10 +207,10 @@ impl Latest {
         self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends what was handed over, for ever. Tells `lost` of writes that were refused for good.
-    pub async fn run(self, executor: Executor, lost: impl Fn(Target)) {
+    /// Sends what was handed over, for ever.
+    pub async fn run(self, executor: Executor) {
         loop {
-            self.shared.news.notified().await;
+            self.until_due().await;
             if !self.pace.pause.is_zero() {
                 tokio::time::sleep(self.pace.pause).await;
             }
@@ -204,9 +222,20 @@ impl Latest {
                 }
                 let seconds = batch.len() as f64 / f64::from(self.pace.per_second);
                 let next = Instant::now() + Duration::from_secs_f64(seconds);
-                self.send_all(&executor, batch, &lost).await;
+                self.send_all(&executor, batch).await;
                 tokio::time::sleep_until(next).await;
             }
+        }
+    }
+
+    /// Waits until there is something that may leave, or there is news.
+    async fn until_due(&self) {
+        let due = self.lock().changes.values().map(|(due, _)| *due).min();
+        let news = self.shared.news.notified();
+        match due {
+            // Either way there is something to look at.
+            Some(due) => drop(tokio::time::timeout_at(due, news).await),
+            None => news.await,
         }
     }
 
@@ -230,28 +259,22 @@ impl Latest {
     }
 
     fn take(&self) -> BTreeMap<Target, Change> {
-        let mut waiting = self.lock();
-        let rest = match waiting.changes.keys().nth(self.pace.batch()).cloned() {
-            Some(first) => waiting.changes.split_off(&first),
-            None => BTreeMap::new(),
-        };
-        let batch = std::mem::replace(&mut waiting.changes, rest);
+        let (mut waiting, now, most) = (self.lock(), Instant::now(), self.pace.batch());
+        let mut batch = BTreeMap::new();
+        let due = waiting.changes.extract_if(.., |_, (due, _)| *due <= now).take(most);
+        batch.extend(due.map(|(target, (_, change))| (target, change)));
         waiting.under_way = batch.keys().cloned().collect();
         batch
     }
 
-    async fn send_all(&self, executor: &Executor, batch: BTreeMap<Target, Change>, lost: &impl Fn(Target)) {
+    async fn send_all(&self, executor: &Executor, batch: BTreeMap<Target, Change>) {
         let mut outcomes = stream::iter(batch)
             .map(|(target, change)| send(executor.clone(), target, change))
             .buffer_unordered(IN_FLIGHT_MAX);
         let mut trouble = false;
         while let Some((target, outcome)) = outcomes.next().await {
             self.answered(&target, &outcome);
-            match outcome {
-                Outcome::Written(_) => {}
-                Outcome::Lost => lost(target),
-                Outcome::Again(_) => trouble = true,
-            }
+            trouble |= matches!(outcome, Outcome::Again(_));
         }
         if trouble {
             tokio::time::sleep(RETRY_PAUSE).await;
@@ -268,7 +291,11 @@ impl Latest {
                 }
                 Outcome::Again(change) => {
                     // At once: while it waits for another try it can be seen, replaced and taken back like any other.
-                    waiting.changes.entry(target.clone()).or_insert_with(|| change.clone());
+                    let again = || (Instant::now(), change.clone());
+                    waiting.changes.entry(target.clone()).or_insert_with(again);
+                }
+                Outcome::Lost if self.remembers => {
+                    waiting.lost.insert(target.clone());
                 }
                 Outcome::Written(_) | Outcome::Lost => {}
             }
@@ -354,7 +381,7 @@ mod tests {
             answers[number].clone()
         });
         let outlet = Latest::new(Pace::AT_ONCE).remembering();
-        tokio::spawn(outlet.clone().run(Executor::new(client, "test"), drop));
+        tokio::spawn(outlet.clone().run(Executor::new(client, "test")));
         (outlet, asked)
     }
 
@@ -367,7 +394,7 @@ mod tests {
         });
         let writer = Writer::from(client);
         let (outlet, limit) = (Latest::new(Pace::EVENTS), Arc::clone(writer.limit()));
-        tokio::spawn(outlet.clone().run(Executor::new(writer, "test"), drop));
+        tokio::spawn(outlet.clone().run(Executor::new(writer, "test")));
         let begun = Instant::now();
         outlet.put(target(), write());
         if busy_ms > 0 {
@@ -385,6 +412,35 @@ mod tests {
         check_courtesy(100, 200..=210).await;
         check_courtesy(1_000, 1_100..=1_150).await;
         check_courtesy(60_000, 10_200..=10_250).await;
+    }
+
+    /// Writes of one object are handed over after so many milliseconds, and may wait so long; when does the outlet write?
+    async fn check_waits(handed_over: &[(u64, u64)], written: &[u64]) {
+        let (outlet, _) = outlet(vec![object("7")]);
+        let begun = Instant::now();
+        let mut found = Vec::new();
+        for passed in 0..1_000 {
+            let since = || begun.elapsed().as_millis();
+            assert_eq!(since(), passed);
+            for (_, wait) in handed_over.iter().filter(|(at, _)| u128::from(*at) == passed) {
+                outlet.put_later(target(), write(), Duration::from_millis(*wait));
+            }
+            let waited = outlet.is_pending(&target());
+            a_while().await;
+            if waited && !outlet.is_pending(&target()) {
+                found.push(u64::try_from(passed).expect("small"));
+            }
+        }
+        assert_eq!(found, written, "{handed_over:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_can_wait_waits_for_more_but_not_for_ever() {
+        check_waits(&[(0, 0)], &[0]).await;
+        check_waits(&[(10, 500)], &[510]).await;
+        check_waits(&[(10, 500), (400, 500), (505, 500)], &[510]).await;
+        check_waits(&[(10, 500), (100, 0)], &[100]).await;
+        check_waits(&[(10, 0), (100, 500), (700, 0)], &[10, 600, 700]).await;
     }
 
     fn object(version: &str) -> Answer {

@@ -1,12 +1,12 @@
 //! Objects that may not be readable: one that came around admission must not stop the list it stands in.
 
-use std::borrow::Cow;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+
+use super::stand_in::{OnlyMetadata, stands_in_for};
 
 /// An object of type `K`, or what can be said of it if it is none.
 #[derive(Debug, Clone)]
@@ -20,11 +20,6 @@ pub enum Lenient<K> {
         /// What is wrong.
         why: String,
     },
-}
-
-#[derive(Deserialize)]
-struct OnlyMetadata {
-    metadata: ObjectMeta,
 }
 
 impl<'de, K: DeserializeOwned> Deserialize<'de> for Lenient<K> {
@@ -44,24 +39,7 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Lenient<K> {
 }
 
 impl<K: Resource<DynamicType = ()>> Resource for Lenient<K> {
-    type DynamicType = ();
-    type Scope = K::Scope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        K::kind(&())
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        K::group(&())
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        K::version(&())
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        K::plural(&())
-    }
+    stands_in_for!(K);
 
     fn meta(&self) -> &ObjectMeta {
         match self {

@@ -119,7 +119,10 @@ impl Cluster {
             cluster.clean_up().await?;
             return Err(error).context("creating a queue; are the custom resources installed?");
         }
-        cluster.until_queue_is("Open").await?;
+        if let Err(error) = cluster.until_queue_is("Open").await {
+            cluster.clean_up().await?;
+            return Err(error);
+        }
         Ok(cluster)
     }
 

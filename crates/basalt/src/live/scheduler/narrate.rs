@@ -40,8 +40,16 @@ const SCHEDULED: &str = "Scheduled";
 const NUMBERS_EVERY: SignedDuration = SignedDuration::from_secs(5);
 /// Groups whose numbers are told again, a second.
 const NUMBERS_PER_SECOND: u32 = 50;
-/// Queues' numbers change with every cycle; people need them a few times a second.
-const QUEUES_PAUSE: Duration = Duration::from_millis(200);
+/// Queues' numbers change with every cycle; people need them a few times a second, or, where the server has much to do, once.
+const QUEUES: Pace = Pace {
+    gives_way: Some(Duration::from_millis(800)),
+    ..Pace::after(Duration::from_millis(200))
+};
+/// How many pods of a group run changes with every one of them; people need it when they are few, or have all started.
+const COUNTS_PAUSE: Duration = Duration::from_millis(500);
+
+/// A group that has too few pods is most likely still being made: it says so only after this.
+const GATHERING: SignedDuration = SignedDuration::from_secs(5);
 
 /// What was last told of one group.
 struct Told {
@@ -70,7 +78,7 @@ impl Default for Outlets {
     fn default() -> Self {
         Self {
             groups: Latest::new(Pace::AT_ONCE).remembering(),
-            queues: Latest::new(Pace::after(QUEUES_PAUSE)),
+            queues: Latest::new(QUEUES),
             pods: Latest::new(Pace::after(Duration::ZERO)),
             nominations: Latest::new(Pace::AT_ONCE),
             events: Latest::new(Pace::EVENTS),
@@ -122,6 +130,8 @@ pub(super) struct Narrator {
     /// Groups of which reasons stand.
     reasoned: BTreeSet<String>,
     waiting: Arc<WaitingList>,
+    /// Groups that have too few pods, of which nothing was told yet, and since when.
+    gathering: BTreeMap<Arc<str>, Timestamp>,
     numbers: Bucket,
     /// Some numbers are older than they should be: look again then.
     stale_until: Option<Timestamp>,
@@ -134,6 +144,7 @@ impl Narrator {
             told: BTreeMap::new(),
             reasoned: BTreeSet::new(),
             waiting: Arc::default(),
+            gathering: BTreeMap::new(),
             numbers: Bucket::new(NUMBERS_PER_SECOND),
             stale_until: None,
         }
@@ -226,6 +237,7 @@ impl Narrator {
         let cleared = if Arc::ptr_eq(&before, &plan.waiting) && !stale {
             Vec::new()
         } else {
+            self.gathering.retain(|key, _| plan.waiting.get(key).is_some());
             for waiting in plan.waiting.iter() {
                 self.draft_reasons(&mut drafts, waiting, state, now);
             }
@@ -267,11 +279,15 @@ impl Narrator {
             return;
         }
         let codes = |reasons: &[Reason]| reasons.iter().map(|reason| reason.code.clone()).collect::<Vec<_>>();
-        if codes(&told.status.reasons) == codes(&waiting.reasons) && !drafts.contains_key(&*waiting.pod_group) {
-            let due = told.reasoned_at.saturating_add(NUMBERS_EVERY).unwrap_or(now);
+        let only_numbers = codes(&told.status.reasons) == codes(&waiting.reasons);
+        let (is_first, reasoned_at) = (told.status.reasons.is_empty(), told.reasoned_at);
+        if is_first && self.is_gathering(waiting, now) {
+            return;
+        }
+        if only_numbers && !drafts.contains_key(&*waiting.pod_group) {
+            let due = reasoned_at.saturating_add(NUMBERS_EVERY).unwrap_or(now);
             if due > now || !self.numbers.take(now) {
-                let due = due.max(self.numbers.next());
-                self.stale_until = Some(self.stale_until.map_or(due, |sooner| sooner.min(due)));
+                self.look_again(due.max(self.numbers.next()));
                 return;
             }
         }
@@ -285,6 +301,25 @@ impl Narrator {
                 set_condition(status, UNSCHEDULABLE, reason, message, now);
             }
         }
+    }
+
+    /// Whether a group lacks nothing but pods, and not for long.
+    fn is_gathering(&mut self, waiting: &Waiting, now: Timestamp) -> bool {
+        let lacks_pods = |reason: &Reason| reason.code == Code::GangNotReady;
+        if !waiting.reasons.iter().all(lacks_pods) {
+            return false;
+        }
+        let since = *self.gathering.entry(waiting.pod_group.clone()).or_insert(now);
+        let due = since.saturating_add(GATHERING).unwrap_or(now);
+        if due > now {
+            self.look_again(due);
+        }
+        due > now
+    }
+
+    /// There is something to tell then.
+    fn look_again(&mut self, due: Timestamp) {
+        self.stale_until = Some(self.stale_until.map_or(due, |sooner| sooner.min(due)));
     }
 
     /// The status of `key` to be changed: as drafted in this round, or as told before.
@@ -302,6 +337,7 @@ impl Narrator {
         let told = self.told.get_mut(&key).filter(|told| told.status != status)?;
         let target = group_target(&key);
         let new_reasons = told.status.reasons != status.reasons && !status.reasons.is_empty();
+        let is_courtesy = is_courtesy(&told.status, &status);
         let is = |status: &PodGroupStatus, kind: &str| {
             let last = status.conditions.last();
             last.is_some_and(|condition| condition.condition_type == kind)
@@ -331,10 +367,19 @@ impl Narrator {
             reasoned_at: if new_reasons { now } else { told.reasoned_at },
             status,
         };
+        let wait = if is_courtesy { COUNTS_PAUSE } else { Duration::ZERO };
         self.stands(key.clone(), told);
-        self.outlets.groups.put(target, change);
+        self.outlets.groups.put_later(target, change, wait);
         new_reasons.then_some(key)
     }
+}
+
+/// Whether a status says nothing new but how many pods run, and that nothing holds the group back any more: more pods
+/// will run in a moment, and a group that nothing holds back has its pods bound.
+fn is_courtesy(before: &PodGroupStatus, after: &PodGroupStatus) -> bool {
+    before.phase == after.phase
+        && before.conditions == after.conditions
+        && (after.reasons.is_empty() || before.reasons == after.reasons)
 }
 
 /// Volcano's word for a gang that has what it needs.

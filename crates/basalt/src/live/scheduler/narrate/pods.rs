@@ -1,7 +1,8 @@
 //! Conditions of pods that wait: `PodScheduled=False`, with the reason of their group.
 //!
 //! A hundred thousand pods may wait, and their group's numbers may change with every cycle. So a group's pods are looked
-//! at a moment after its reasons came up (most groups do not wait that long); a pod without the condition gets it soon, one
+//! at a moment after its reasons came up, or its last pod (most groups do not wait that long, and one that is still being
+//! made will say something else when it is whole); a pod without the condition gets it soon, one
 //! whose sentence is merely old gets the new one when there is time. Both are limited to so many writes a second.
 
 use std::collections::{BTreeMap, HashMap};
@@ -27,6 +28,8 @@ use basalt_controllers::key::ObjectKey;
 
 /// A group waits this long before its pods say so.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(3);
+/// But pods that keep coming hold that up no longer than this.
+const GROWTH_MAX: SignedDuration = SignedDuration::from_secs(30);
 /// Pods a second that get the condition for the first time.
 const FIRST_PER_SECOND: u32 = 500;
 /// Pods a second that get a newer sentence.
@@ -44,11 +47,27 @@ struct Known {
     seen: Instant,
 }
 
+/// When pods came to a group of which nothing was said since: the first and the last of them.
+#[derive(Clone, Copy)]
+struct Growth {
+    first: Timestamp,
+    last: Timestamp,
+}
+
+impl Growth {
+    /// Until when its pods say nothing.
+    fn settles(self) -> Timestamp {
+        let settled = self.last.saturating_add(PATIENCE).unwrap_or(self.last);
+        settled.min(self.first.saturating_add(GROWTH_MAX).unwrap_or(self.first))
+    }
+}
+
 /// The pods that have no node, and which of their groups have to be looked at.
 pub(in crate::live::scheduler) struct PodConditions {
     outlets: Outlets,
     known: HashMap<Arc<str>, Known>,
     agenda: Agenda<Arc<str>>,
+    growth: HashMap<Arc<str>, Growth>,
     first: Bucket,
     again: Bucket,
     /// When a group's pods last got a newer sentence.
@@ -76,6 +95,7 @@ impl PodConditions {
             outlets,
             known: HashMap::new(),
             agenda: Agenda::default(),
+            growth: HashMap::new(),
             first: Bucket::new(FIRST_PER_SECOND),
             again: Bucket::new(AGAIN_PER_SECOND),
             renewed: BTreeMap::new(),
@@ -106,13 +126,18 @@ impl PodConditions {
         if before.is_some_and(|known| known.says == says) || self.outlets.pods.is_pending(&pod_target(&key)) {
             return None;
         }
+        let is_new = before.is_none();
         let known = Known {
             seen: before.map_or_else(Instant::now, |known| known.seen),
             uid: uid.into(),
             says,
         };
         self.known.insert(key.as_str().into(), known);
-        let group = format!("{}/{group}", pod.namespace().unwrap_or_default());
+        let group: Arc<str> = format!("{}/{group}", pod.namespace().unwrap_or_default()).into();
+        if is_new {
+            let growth = Growth { first: now, last: now };
+            self.growth.entry(Arc::clone(&group)).or_insert(growth).last = now;
+        }
         self.ask(&group, now);
         None
     }
@@ -164,6 +189,13 @@ impl PodConditions {
         now: Timestamp,
     ) {
         while let Some(group) = self.agenda.take(now) {
+            let settles = self.growth.get(&group).map(|growth| growth.settles());
+            if let Some(settles) = settles.filter(|settles| *settles > now) {
+                self.agenda.done(Arc::clone(&group), false, now);
+                self.agenda.ask(group, settles);
+                continue;
+            }
+            self.growth.remove(&group);
             let later = match (state.model.jobs.find(&group), why(&group)) {
                 (Some(job), Some(sentence)) => {
                     let tasks = state.model.jobs[job].tasks.clone();
@@ -267,13 +299,20 @@ mod tests {
         Timestamp::from_second(second).expect("a small time")
     }
 
-    #[test]
-    fn a_pod_that_is_about_to_be_bound_does_not_say_that_it_waits() {
-        let pod: Pod = serde_json::from_value(json!({
-            "metadata": {"name": "p", "namespace": "a", "uid": "p", "annotations": {"scheduling.k8s.io/group-name": "g"}},
+    const WHY: fn(&str) -> Option<String> = |_| Some("there is no room".to_owned());
+
+    fn pod(name: &str) -> Pod {
+        serde_json::from_value(json!({
+            "metadata": {
+                "name": name, "namespace": "a", "uid": name,
+                "annotations": {"scheduling.k8s.io/group-name": "g"},
+            },
             "spec": {"schedulerName": "volcano"},
         }))
-        .expect("a pod");
+        .expect("a pod")
+    }
+
+    fn engine() -> Engine {
         let group = PodGroupFacts {
             key: "a/g".into(),
             uid: "g".into(),
@@ -281,20 +320,51 @@ mod tests {
         };
         let mut engine = Engine::new(Conf::embedded(), Options::default());
         engine.apply(&Event::PodGroup(group));
+        engine
+    }
+
+    /// Pods of a group come at these seconds, and it never gets room. How many say so, second by second?
+    fn check_growth(comes: &[i64], silent_until: i64, then: usize) {
+        let (mut engine, outlets) = (engine(), Outlets::default()); // nobody empties them
+        let mut pods = PodConditions::new(outlets.clone());
+        for second in 0..=silent_until {
+            for (index, _) in comes.iter().enumerate().filter(|(_, at)| **at == second) {
+                let pod = pod(&format!("p-{index}"));
+                engine.apply(&Event::Pod(PodFacts::from(&pod)));
+                pods.observe(&FeedEvent::Upsert(Box::new(pod)), at(second));
+            }
+            pods.tell(engine.state(), WHY, at(second));
+            let say = outlets.pods.backlog().0;
+            let expected = if second < silent_until { 0 } else { then };
+            assert_eq!(say, expected, "{comes:?} at {second}");
+        }
+    }
+
+    #[test]
+    fn a_group_that_is_still_being_made_says_nothing_for_a_while() {
+        check_growth(&[0], 3, 1);
+        check_growth(&[0, 2, 4], 7, 3);
+        check_growth(&[0, 2, 6], 5, 2);
+        let drip: Vec<i64> = (0..40).collect();
+        check_growth(&drip, 30, 31);
+    }
+
+    #[test]
+    fn a_pod_that_is_about_to_be_bound_does_not_say_that_it_waits() {
+        let (pod, mut engine) = (pod("p"), engine());
         engine.apply(&Event::Pod(PodFacts::from(&pod)));
         let outlets = Outlets::default(); // nobody empties them
         let mut pods = PodConditions::new(outlets.clone());
         pods.observe(&FeedEvent::Upsert(Box::new(pod)), at(0));
-        let why = |_: &str| Some("there is no room".to_owned());
         let bind = Bind {
             pod: "a/p".into(),
             uid: "p".into(),
             node: "n".into(),
         };
         for round in [0, 10] {
-            pods.tell(engine.state(), why, at(round + 2));
+            pods.tell(engine.state(), WHY, at(round + 2));
             assert!(round > 0 || outlets.pods.is_idle(), "it may yet be bound soon");
-            pods.tell(engine.state(), why, at(round + 4));
+            pods.tell(engine.state(), WHY, at(round + 4));
             assert!(outlets.pods.is_pending(&pod_target("a/p")), "it is to say so");
             assert_eq!(pods.silent(), 0);
             let busy = pods.hush("a/g", std::slice::from_ref(&bind), at(round + 4));

@@ -39,7 +39,7 @@ async fn check(late: FeedEvent<PodGroup>, expected: Phase) {
     let answer: Value = json!({"metadata": {"namespace": "a", "name": "g", "resourceVersion": "7"}});
     let client = scripted::client(move |_, _| Answer::Object(answer.clone()));
     let outlets = Outlets::default();
-    tokio::spawn(outlets.groups.clone().run(Executor::new(client, "test"), drop));
+    tokio::spawn(outlets.groups.clone().run(Executor::new(client, "test")));
     let engine = scene::engine(1, &[]);
     let mut narrator = Narrator::new(outlets.clone());
     narrator.observe(&shown("5", "Pending"));
@@ -84,4 +84,55 @@ fn a_group_is_scheduled_when_that_is_shown_and_not_when_it_is_decided() {
         assert_eq!(narrator.why("a/g"), None, "it waits no longer");
         assert_eq!(narrator.was_scheduled("a/g"), expected, "{node:?}");
     }
+}
+
+/// A status after another; may it wait a little?
+fn check_hurry(before: &Value, after: &Value, waits: bool) {
+    let read = |status: &Value| serde_json::from_value::<PodGroupStatus>(status.clone()).expect("a status");
+    let found = is_courtesy(&read(before), &read(after));
+    assert_eq!(found, waits, "{before} {after}");
+}
+
+#[test]
+fn counts_can_wait_and_what_somebody_waits_for_cannot() {
+    let condition = json!([{"type": "Scheduled", "status": "True"}]);
+    let why = json!([{"code": "GangNotReady", "have": "1", "need": "2"}]);
+    let other = json!([{"code": "GangNotReady", "have": "0", "need": "2"}]);
+    let started = json!({"phase": "Running", "running": 1});
+    check_hurry(&started, &json!({"phase": "Running", "running": 2, "failed": 1}), true);
+    check_hurry(&started, &json!({"phase": "Completed", "succeeded": 1}), false);
+    check_hurry(
+        &started,
+        &json!({"phase": "Running", "running": 1, "conditions": condition}),
+        false,
+    );
+    let held = json!({"phase": "Inqueue", "reasons": why});
+    check_hurry(&held, &json!({"phase": "Inqueue"}), true);
+    check_hurry(&held, &json!({"phase": "Inqueue", "reasons": other}), false);
+    check_hurry(&json!({"phase": "Inqueue"}), &held, false);
+    check_hurry(&held, &json!({"phase": "Inqueue", "running": 1, "reasons": why}), true);
+}
+
+#[test]
+fn a_group_that_is_still_being_made_does_not_complain_at_once() {
+    // Two are needed, and one is there.
+    let mut engine = scene::engine(2, &[scene::pod(0, None)]);
+    let plan = engine.cycle(1, 0);
+    let mut narrator = Narrator::new(Outlets::default());
+    narrator.observe(&shown("5", "Inqueue"));
+    let at = |millisecond| Timestamp::from_millisecond(millisecond).expect("a small time");
+    for (millisecond, told) in [(0, 0), (4_999, 0), (5_000, 1)] {
+        assert!(
+            millisecond == 0 || narrator.next_due() == Some(at(5_000)),
+            "{millisecond}"
+        );
+        let groups = narrator.tell(&plan, engine.state(), at(millisecond));
+        assert_eq!(groups.len(), told, "{millisecond}");
+        assert_eq!(narrator.why("a/g").is_some(), told > 0, "{millisecond}");
+    }
+    assert!(narrator.gathering.len() <= 1);
+    engine.apply(&basalt_engine::facts::Event::Pod(scene::pod(1, None)));
+    let plan = engine.cycle(2, 0);
+    narrator.tell(&plan, engine.state(), at(5_100));
+    assert!(narrator.gathering.is_empty(), "nothing is kept of what waits no longer");
 }
