@@ -1,10 +1,16 @@
 //! How our commands reach a cluster.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context;
+use http::HeaderValue;
+use http::header::USER_AGENT;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+
+/// A connection on which nothing comes for so long is dead: a watch is ended by the server before that.
+const SILENCE_MAX: Duration = Duration::from_secs(295);
 
 /// The flags of every command that works against any cluster.
 #[derive(Debug, clap::Args)]
@@ -43,8 +49,19 @@ impl ConnectionFlags {
         };
         // Whoever writes decides what a failure means: a client that repeats a write in silence hides that.
         config.default_retry = false;
+        config.read_timeout = Some(SILENCE_MAX);
         Ok(config)
     }
+}
+
+/// The same, for requests that say which part of us asks: people find it in audit logs and in `managedFields`.
+pub fn named(config: &Config, part: &str) -> Config {
+    let mut config = config.clone();
+    let name = format!("basalt-{part}/{}", env!("CARGO_PKG_VERSION"));
+    if let Ok(name) = HeaderValue::from_str(&name) {
+        config.headers.push((USER_AGENT, name));
+    }
+    config
 }
 
 /// One client more.

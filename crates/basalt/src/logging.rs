@@ -19,6 +19,7 @@ struct Control {
     handle: reload::Handle<EnvFilter, Registry>,
     /// The filter in force, as it was given.
     filter: Mutex<String>,
+    format: LogFormat,
 }
 
 static CONTROL: OnceLock<Control> = OnceLock::new();
@@ -38,8 +39,13 @@ pub fn start(filter: &str, format: LogFormat) -> anyhow::Result<()> {
     tracing_subscriber::registry().with(parsed).with(text).with(json).init();
     let filter = Mutex::new(filter.to_owned());
     // A second start would have failed above.
-    let _ = CONTROL.set(Control { handle, filter });
+    let _ = CONTROL.set(Control { handle, filter, format });
     Ok(())
+}
+
+/// Whether every line is a JSON object.
+pub fn is_json() -> bool {
+    CONTROL.get().is_some_and(|control| control.format == LogFormat::Json)
 }
 
 /// The filter in force.

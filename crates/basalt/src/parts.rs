@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use basalt_api::names;
-use kube::{Client, Config};
+use kube::Config;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -25,6 +25,19 @@ const CONTROLLERS_LEASE: &str = "vc-controller-manager";
 /// All parts must have ended so long after they were told to.
 const END_MAX: Duration = Duration::from_secs(15);
 
+/// Where operators look.
+#[derive(Debug, Clone, clap::Args)]
+pub struct MonitoringFlags {
+    /// Where /healthz, /readyz, /metrics and /log are served; port 0 takes a free one
+    #[arg(
+        long,
+        alias = "listen-address",
+        value_name = "ADDR:PORT",
+        default_value = "127.0.0.1:8080"
+    )]
+    metrics_listen: SocketAddr,
+}
+
 /// What to run.
 pub struct Parts {
     /// What the process is called.
@@ -32,15 +45,15 @@ pub struct Parts {
     /// How to reach the cluster.
     pub connection: ConnectionFlags,
     /// Where operators look.
-    pub metrics_listen: SocketAddr,
-    /// Who leads.
-    pub election: ElectionFlags,
+    pub monitoring: MonitoringFlags,
+    /// Who leads, where only one may.
+    pub election: Option<ElectionFlags>,
     /// The scheduler.
     pub scheduler: Option<SchedulerOptions>,
     /// The controllers.
     pub controllers: Option<ControllersOptions>,
-    /// Admission.
-    pub webhook: Option<WebhookFlags>,
+    /// Admission, and the schedulers that are ours.
+    pub webhook: Option<(WebhookFlags, Vec<String>)>,
 }
 
 /// The lease of a scheduler of these names, as Volcano names it.
@@ -54,8 +67,7 @@ fn scheduler_lease(schedulers: &[String]) -> &str {
 /// What runs, and what is known of it.
 struct Running {
     config: Config,
-    client: Client,
-    election: ElectionFlags,
+    election: Option<ElectionFlags>,
     tasks: JoinSet<anyhow::Result<()>>,
     tenures: Vec<Tenure>,
     ballots: Vec<Ballot>,
@@ -69,10 +81,12 @@ struct Running {
 impl Running {
     /// Contends for a lease; returns what writes while it is held.
     fn contend(&mut self, part: &'static str, lease: &str) -> anyhow::Result<(Election, Writer)> {
-        let election = Election::begin(&self.election, lease, &self.config)?;
+        let flags = self.election.as_ref().context("who leads is not said: this is a bug")?;
+        let config = connection::named(&self.config, part);
+        let election = Election::begin(flags, flags.name().unwrap_or(lease), &config)?;
         self.tenures.push(election.tenure().clone());
         self.ballots.extend(election.ballot());
-        let writer = Writer::new(self.client.clone(), election.tenure().clone());
+        let writer = Writer::new(connection::client(config)?, election.tenure().clone());
         self.writers.push((part, writer.clone()));
         Ok((election, writer))
     }
@@ -97,9 +111,10 @@ impl Running {
     }
 
     /// Admission is served by every copy, whoever leads.
-    fn admit(&mut self, flags: WebhookFlags) {
+    fn admit(&mut self, flags: WebhookFlags, schedulers: Vec<String>) -> anyhow::Result<()> {
         self.patience += flags.drain();
-        let webhook: Webhook = flags.webhook(self.client.clone());
+        let client = connection::client(connection::named(&self.config, "webhook"))?;
+        let webhook: Webhook = flags.webhook(client, schedulers);
         self.parts.push(Box::new(webhook.clone()));
         let mut stop = self.stop.subscribe();
         self.tasks.spawn(async move {
@@ -109,6 +124,7 @@ impl Running {
             };
             flags.serve(&webhook, stopped).await.context("the webhook failed")
         });
+        Ok(())
     }
 
     /// Resolves with the first part that ends unasked.
@@ -144,9 +160,15 @@ impl Running {
 impl Parts {
     /// Runs the parts until the process is told to stop, or one of them cannot go on.
     pub async fn run(self, mut stop: Stop) -> anyhow::Result<()> {
+        let named = self.election.as_ref().and_then(ElectionFlags::name);
+        if let (Some(name), Some(_), Some(_)) = (named, &self.scheduler, &self.controllers) {
+            anyhow::bail!(
+                "two parts cannot share the Lease {name}: give --leader-elect-resource-name to `basalt scheduler` or `basalt \
+                 controllers`, or run one part only"
+            );
+        }
         let config = self.connection.config().await?;
         let mut running = Running {
-            client: connection::client(config.clone())?,
             config,
             election: self.election,
             tasks: JoinSet::new(),
@@ -157,22 +179,22 @@ impl Parts {
             stop: watch::Sender::new(false),
             patience: END_MAX,
         };
-        let listener = process::listen(self.metrics_listen, "--metrics-listen").await?;
+        let listener = process::listen(self.monitoring.metrics_listen, "--metrics-listen").await?;
         if let Some(options) = self.scheduler {
             running.schedule(options)?;
         }
         if let Some(options) = self.controllers {
             running.control(options)?;
         }
-        if let Some(flags) = self.webhook {
-            running.admit(flags);
+        if let Some((flags, schedulers)) = self.webhook {
+            running.admit(flags, schedulers)?;
         }
         let mut parts = std::mem::take(&mut running.parts);
         parts.push(Box::new(running.ballots.clone()));
         parts.push(Box::new(running.writers.clone()));
         let desk = Desk::new(parts);
         println!("{}: health and metrics at http://{}", self.name, listener.local_addr()?);
-        let serving = tokio::spawn(axum::serve(listener, desk.router()).into_future());
+        let serving = tokio::spawn(desk.clone().serve(listener));
         let failure = tokio::select! {
             () = stop.wished() => None,
             failure = running.failed() => Some(failure),
@@ -184,41 +206,45 @@ impl Parts {
     }
 }
 
-/// Works under a lease, and gives it up when the work has ended.
-async fn under(mut election: Election, work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    let outcome = tokio::select! {
-        outcome = work => outcome,
+/// Works under a lease, and gives it up when the work has ended. Where something of it may still arrive at the server, the
+/// lease runs out by itself: nobody else may lead before that.
+async fn under(mut election: Election, work: impl Future<Output = anyhow::Result<Ended>>) -> anyhow::Result<()> {
+    let ended = tokio::select! {
+        ended = work => ended?,
         failure = election.failed() => return Err(failure),
     };
-    election.release().await;
-    outcome
+    match ended {
+        Ended::Retired => election.release().await,
+        Ended::CutOff | Ended::Deposed => tracing::warn!("not all was answered in time: the lease is not given up"),
+    }
+    Ok(())
 }
 
 /// Schedules; a scheduler that does not lead any more makes room for one that stands by.
-async fn schedule(writer: Writer, options: SchedulerOptions, slot: Slot<Face>) -> anyhow::Result<()> {
+async fn schedule(writer: Writer, options: SchedulerOptions, slot: Slot<Face>) -> anyhow::Result<Ended> {
     loop {
-        let scheduler = Scheduler::new(writer.clone(), options.clone())?;
+        let scheduler = Scheduler::new(writer.anew(), options.clone())?;
         fill(&slot, scheduler.face());
         match scheduler.run().await.context("the scheduler failed")? {
-            Ended::Retired => return Ok(()),
             Ended::Deposed => tracing::warn!("the scheduler does not lead any more, and stands by"),
+            ended => return Ok(ended),
         }
     }
 }
 
 /// The same for the controllers.
-async fn control(writer: Writer, options: ControllersOptions, slot: Slot<Numbers>) -> anyhow::Result<()> {
+async fn control(writer: Writer, options: ControllersOptions, slot: Slot<Numbers>) -> anyhow::Result<Ended> {
     loop {
         let numbers = Numbers::default();
         fill(&slot, numbers.clone());
         let controllers = controllers::prepare(options.clone())?;
         match controllers
-            .run(writer.clone(), numbers)
+            .run(writer.anew(), numbers)
             .await
             .context("the controllers failed")?
         {
-            Ended::Retired => return Ok(()),
             Ended::Deposed => tracing::warn!("the controllers do not lead any more, and stand by"),
+            ended => return Ok(ended),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use basalt_api::check::names::dns_subdomain;
 use jiff::SignedDuration;
 
 use super::Terms;
@@ -25,6 +26,9 @@ pub struct ElectionFlags {
     /// The namespace of the Lease: that of Volcano, so that a Volcano that still runs is noticed
     #[arg(long, value_name = "NAMESPACE", default_value = "volcano-system")]
     leader_elect_resource_namespace: String,
+    /// The name of the Lease [default: as Volcano has it: that of the scheduler, and vc-controller-manager]
+    #[arg(long, value_name = "NAME", value_parser = lease_name)]
+    leader_elect_resource_name: Option<String>,
     /// Others take over when they saw no renewal for so long
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = time)]
     leader_elect_lease_duration: Duration,
@@ -34,6 +38,14 @@ pub struct ElectionFlags {
     /// Time between two renewals
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time)]
     leader_elect_retry_period: Duration,
+}
+
+/// The name of an object.
+fn lease_name(text: &str) -> Result<String, String> {
+    match dns_subdomain(text).as_slice() {
+        [] => Ok(text.to_owned()),
+        [why, ..] => Err(why.clone()),
+    }
 }
 
 /// A time as Go writes it: `15s`, `500ms`, `1m30s`.
@@ -59,6 +71,11 @@ impl ElectionFlags {
     /// Where the Lease is.
     pub fn namespace(&self) -> &str {
         &self.leader_elect_resource_namespace
+    }
+
+    /// What the Lease is called, if that was said.
+    pub fn name(&self) -> Option<&str> {
+        self.leader_elect_resource_name.as_deref()
     }
 
     /// The times, if they fit together.

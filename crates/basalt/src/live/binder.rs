@@ -63,7 +63,8 @@ impl Binder {
             match writer.client().request::<Value>(request).await {
                 Ok(_) => break Manner::Gang,
                 Err(kube::Error::Api(status)) if status.code == 404 => break Manner::Single,
-                Err(kube::Error::Api(status)) if status.code < 500 && status.code != 429 => {
+                // A server that has just begun does not know its own roles yet, and refuses everybody.
+                Err(kube::Error::Api(status)) if status.code < 500 && !matches!(status.code, 401 | 403 | 429) => {
                     return Err(kube::Error::Api(status));
                 }
                 Err(error) => tracing::warn!(%error, "the API server does not answer, will try again"),

@@ -7,7 +7,7 @@ use basalt_controllers::{Change, EventType, Target};
 use futures::stream::{self, StreamExt};
 use http::{Method, Request};
 use jiff::Timestamp;
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::core::{ApiResource, GroupVersionKind, Status};
 use serde_json::{Value, json};
 
 use super::writer::Writer;
@@ -320,10 +320,12 @@ fn gone_is_done(
             body,
         })),
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
-        Err(kube::Error::Api(status)) if status.is_conflict() => Err(ExecuteError::Outdated {
-            target: target.clone(),
-            message: status.message,
-        }),
+        Err(kube::Error::Api(status)) if status.is_conflict() || is_of_another_uid(&status) => {
+            Err(ExecuteError::Outdated {
+                target: target.clone(),
+                message: status.message,
+            })
+        }
         Err(source) => Err(ExecuteError::Refused {
             target: target.clone(),
             verb: Box::new(verb),
@@ -332,7 +334,14 @@ fn gone_is_done(
     }
 }
 
-/// Kubernetes refuses a patch whose metadata names another uid or version than the object has.
+/// Whether a patch was refused because the object has another uid: to Kubernetes that is an attempt to change it.
+fn is_of_another_uid(status: &Status) -> bool {
+    let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
+    status.code == 422 && causes.iter().any(|cause| cause.field == "metadata.uid")
+}
+
+/// Kubernetes refuses a patch whose metadata names another uid or version than the object has. The status of a custom
+/// resource is the exception: there the uid is not looked at, and whoever writes one sees it and writes it again.
 fn with_preconditions(mut merge: Value, uid: Option<&str>, resource_version: Option<&str>) -> Value {
     for (field, value) in [("uid", uid), ("resourceVersion", resource_version)] {
         if let Some(value) = value {
@@ -368,6 +377,7 @@ fn object_path(target: &Target, subresource: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::scripted::{self, Answer};
 
     #[test]
     fn paths_are_those_of_kubernetes() {
@@ -395,6 +405,30 @@ mod tests {
             None,
             "/apis/networking.k8s.io/v1/namespaces/a/networkpolicies/b",
         );
+    }
+
+    #[tokio::test]
+    async fn a_patch_of_an_object_that_was_made_anew_is_outdated_and_not_refused() {
+        let causes = |field: &str| json!({"causes": [{"field": field, "reason": "FieldValueInvalid"}]});
+        for (code, reason, details, outdated) in [
+            (409, "Conflict", json!({}), true),
+            (422, "Invalid", causes("metadata.uid"), true),
+            (422, "Invalid", causes("status.phase"), false),
+            (403, "Forbidden", json!({}), false),
+        ] {
+            let status = json!({"kind": "Status", "status": "Failure", "code": code, "message": "no", "reason": reason, "details": details});
+            let client = scripted::client(move |_, _| Answer::Status(code, status.clone()));
+            let change = Change::Patch {
+                target: Target::new("v1", "Pod", "a", "b"),
+                subresource: None,
+                uid: Some("u".to_owned()),
+                resource_version: None,
+                merge: json!({}),
+            };
+            let (_, failure) = Executor::new(client, "test").run(vec![change]).await;
+            let found = matches!(failure, Some(ExecuteError::Outdated { .. }));
+            assert_eq!(found, outdated, "{code}: {failure:?}");
+        }
     }
 
     #[test]

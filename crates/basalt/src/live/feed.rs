@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use basalt_controllers::key::ObjectKey;
 use futures::StreamExt;
@@ -24,6 +25,8 @@ use super::frame::Sink;
 use super::lenient::Lenient;
 use super::watches::Watches;
 
+/// So long may pass until a server begins to answer a list or a watch.
+const ANSWER_MAX: Duration = Duration::from_mins(1);
 /// What asks for everything that exists, as the beginning of a watch.
 const STREAMED: &str = "sendInitialEvents=true";
 
@@ -174,11 +177,12 @@ pub(super) struct Post<M> {
     pub(super) watches: Arc<Watches>,
 }
 
-type Events<K> = BoxStream<'static, watcher::Result<Event<Lenient<K>>>>;
+/// What a watch tells.
+pub type Events<T> = BoxStream<'static, watcher::Result<Event<T>>>;
 
 /// How everything that exists is asked for at first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manner {
+pub enum Manner {
     /// As the beginning of the watch.
     Streamed,
     /// In a list, page by page: of servers that cannot do the other.
@@ -186,20 +190,19 @@ enum Manner {
 }
 
 /// Asks for everything that exists now, and watches from there.
-fn events<K>(client: &Client, manner: Manner) -> Events<K>
+pub fn events<T>(api: Api<T>, config: watcher::Config, manner: Manner) -> Events<T>
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+    T: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let api: Api<Lenient<K>> = Api::all(client.clone());
     let config = match manner {
-        Manner::Streamed => watcher::Config::default().streaming_lists(),
-        Manner::Listed => watcher::Config::default(),
+        Manner::Streamed => config.streaming_lists(),
+        Manner::Listed => config,
     };
     watcher::watcher(api, config).default_backoff().boxed()
 }
 
-/// A client that asks for what a feed wants.
-fn reader(client: Client, bare: bool) -> Client {
+/// A client that asks for what [`events`] wants; for metadata only, if that is all that counts.
+pub fn reader(client: Client, bare: bool) -> Client {
     let namespace = client.default_namespace().to_owned();
     let service = tower::service_fn(move |request| {
         let (client, mut request) = (client.clone(), newest(request));
@@ -207,7 +210,11 @@ fn reader(client: Client, bare: bool) -> Client {
             let accept = HeaderValue::from_static(bare::ACCEPT);
             request.headers_mut().insert(header::ACCEPT, accept);
         }
-        async move { client.send(request).await }
+        async move {
+            // A server may go away without a word; whoever waits for it for ever sees nothing any more.
+            let answer = tokio::time::timeout(ANSWER_MAX, client.send(request)).await;
+            answer.unwrap_or_else(|late| Err(kube::Error::Service(late.into())))
+        }
     });
     Client::new(service, namespace)
 }
@@ -224,7 +231,7 @@ fn newest(mut request: http::Request<Body>) -> http::Request<Body> {
 }
 
 /// Whether the server says that it cannot stream what exists.
-fn cannot_stream(error: &watcher::Error) -> bool {
+pub fn cannot_stream(error: &watcher::Error) -> bool {
     let watcher::Error::WatchStartFailed(kube::Error::Api(status)) = error else {
         return false;
     };
@@ -241,7 +248,11 @@ where
     let mut round = *post.rounds.borrow_and_update();
     let client = reader(client, post.bare);
     let mut manner = Manner::Streamed;
-    let mut stream = events(&client, manner);
+    let begin = |manner| {
+        let api: Api<Lenient<K>> = Api::all(client.clone());
+        events(api, watcher::Config::default(), manner)
+    };
+    let mut stream = begin(manner);
     let Post {
         bare: _,
         sink,
@@ -254,7 +265,7 @@ where
             Some(event) = stream.next() => event,
             Ok(()) = rounds.changed() => {
                 round = *rounds.borrow_and_update();
-                stream = events(&client, manner);
+                stream = begin(manner);
                 continue;
             }
             else => return,
@@ -264,7 +275,7 @@ where
             Err(error) if manner == Manner::Streamed && cannot_stream(&error) => {
                 tracing::debug!(kind = %K::kind(&()), %error, "this server does not stream lists");
                 manner = Manner::Listed;
-                stream = events(&client, manner);
+                stream = begin(manner);
                 continue;
             }
             Err(error) => {

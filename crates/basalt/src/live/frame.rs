@@ -169,18 +169,21 @@ impl<M: Send + 'static> Frame<M> {
         });
     }
 
-    /// Waits until all work has ended and `rest` has nothing to do any more, at most `limit`.
+    /// Waits until all work has ended and `rest` has nothing to do any more, at most `limit`; says whether it came to that.
     pub async fn drain(
         &mut self,
         limit: Duration,
         mut take: impl FnMut(M),
         rest: impl Fn() -> bool,
-    ) -> Result<(), PartFailed> {
+    ) -> Result<bool, PartFailed> {
         let end = Instant::now() + limit;
-        while (Arc::strong_count(&self.under_way) > 1 || !rest()) && Instant::now() < end {
+        loop {
+            let all_ended = Arc::strong_count(&self.under_way) == 1 && rest();
+            if all_ended || Instant::now() >= end {
+                return Ok(all_ended);
+            }
             self.gather(DRAIN_LOOK, &mut take).await?;
         }
-        Ok(())
     }
 
     /// Where others hand in news.

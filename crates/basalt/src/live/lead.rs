@@ -15,6 +15,8 @@ pub enum Ended {
     Deposed,
     /// It was told to, and what was under way is done.
     Retired,
+    /// It was told to, and something that was under way was not answered in time: it may still arrive.
+    CutOff,
 }
 
 /// What a loop does in this round.
@@ -37,13 +39,22 @@ pub struct Lead {
     leads: bool,
 }
 
+impl Ended {
+    /// What became of a loop that was told to end, and of which all that was under way has ended, or not.
+    pub fn told(all_ended: bool) -> Self {
+        if all_ended { Self::Retired } else { Self::CutOff }
+    }
+}
+
 impl Lead {
     /// The lead of a loop that is about to begin: what it comes to know is newer than this.
     pub fn new(tenure: &Tenure) -> Self {
-        Self {
-            tenure: tenure.clone(),
-            leads: tenure.standing() == Standing::Leads,
+        let tenure = tenure.clone();
+        let leads = tenure.standing() == Standing::Leads;
+        if leads {
+            tenure.bind();
         }
+        Self { tenure, leads }
     }
 
     /// What to do now.
@@ -55,6 +66,7 @@ impl Lead {
             Standing::Leads if !self.leads => {
                 // The watches may lag behind the last writes of who led before: everything is listed anew.
                 self.leads = true;
+                self.tenure.bind();
                 frame.renew();
             }
             Standing::Leads => {}

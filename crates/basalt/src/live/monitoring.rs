@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::live::controllers::Numbers;
 use crate::live::scheduler;
+use crate::webhook;
 
 /// By series, the names of its labels.
 type Series = BTreeMap<String, BTreeSet<String>>;
@@ -12,7 +13,12 @@ type Series = BTreeMap<String, BTreeSet<String>>;
 fn series() -> Series {
     // Of who leads only a process with a Lease has numbers.
     let leader = "basalt_leader{lease=\"volcano\"} 1\n".to_owned();
-    let pages = [scheduler::example_page(), Numbers::example().encode(), leader];
+    let pages = [
+        scheduler::example_page(),
+        Numbers::example().encode(),
+        webhook::example_page(),
+        leader,
+    ];
     let mut series = Series::new();
     for line in pages
         .iter()

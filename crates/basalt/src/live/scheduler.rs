@@ -110,8 +110,6 @@ enum News {
     },
     /// An eviction was answered.
     Evicted(Box<Eviction>, Fate),
-    /// A status was refused for good.
-    NotWritten(Target),
     /// The configuration file changed.
     Conf(Result<Conf, ConfTrouble>),
     /// The auditor has looked.
@@ -176,8 +174,8 @@ impl Scheduler {
                 Turn::Wait => {} // a half-filled cache decides nothing
                 Turn::Deposed => return Ok(Ended::Deposed),
                 Turn::Retire => {
-                    at_work.retire(&mut frame).await?;
-                    return Ok(Ended::Retired);
+                    let all_ended = at_work.retire(&mut frame).await?;
+                    return Ok(Ended::told(all_ended));
                 }
                 Turn::Decide => {
                     at_work.breathe(&mut frame).await?;
@@ -237,14 +235,14 @@ impl Scheduler {
 
 /// Lets the outlets flow.
 fn open(outlets: &Outlets, executor: &Executor, frame: &mut Frame<News>) {
-    let sink = frame.sink();
-    let lost = move |target| {
-        // A full channel means that news is coming anyway; the next of this group shows what stands.
-        let _handed_in = sink.try_send(News::NotWritten(target));
-    };
-    frame.spawn(outlets.groups.clone().run(executor.clone(), lost));
-    for outlet in [&outlets.queues, &outlets.pods, &outlets.nominations, &outlets.events] {
-        frame.spawn(outlet.clone().run(executor.clone(), drop));
+    for outlet in [
+        &outlets.groups,
+        &outlets.queues,
+        &outlets.pods,
+        &outlets.nominations,
+        &outlets.events,
+    ] {
+        frame.spawn(outlet.clone().run(executor.clone()));
     }
 }
 
@@ -318,7 +316,7 @@ impl Loop {
     }
 
     /// Lets what is under way come to an end, and what was decided be told. Events are a courtesy: they are not waited for.
-    async fn retire(&mut self, frame: &mut Frame<News>) -> Result<(), PartFailed> {
+    async fn retire(&mut self, frame: &mut Frame<News>) -> Result<bool, PartFailed> {
         let outlets = self.outlets.clone();
         let quiet = move || {
             let told = [&outlets.groups, &outlets.queues, &outlets.pods, &outlets.nominations];
@@ -422,10 +420,6 @@ impl Loop {
                 failed,
             } => self.bound(&transaction, whole_before, &failed),
             News::Evicted(eviction, fate) => self.evicted(&eviction, &fate),
-            News::NotWritten(target) => {
-                let key = format!("{}/{}", target.namespace, target.name);
-                self.refused.note(key, Timestamp::now());
-            }
             News::Conf(conf) => self.reconfigure(conf),
             News::Audited(look) => {
                 for finding in &look.findings {

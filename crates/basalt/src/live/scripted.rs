@@ -14,6 +14,8 @@ pub(crate) enum Answer {
     Object(Value),
     /// Says no, with this code.
     Refusal(u16),
+    /// Says this code and body.
+    Status(u16, Value),
     /// Says nothing, ever.
     Silence,
 }
@@ -36,6 +38,7 @@ pub(crate) fn client(script: impl Fn(&Method, &str) -> Answer + Send + Sync + 's
             let (code, body) = match answer {
                 Answer::Object(body) => (200, body),
                 Answer::Refusal(code) => (code, refusal(code)),
+                Answer::Status(code, body) => (code, body),
                 Answer::Silence => std::future::pending().await,
             };
             let body = Body::from(body.to_string().into_bytes());

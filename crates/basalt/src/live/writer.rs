@@ -40,6 +40,15 @@ impl Writer {
         }
     }
 
+    /// The same for another life of who writes: what an earlier one has decided is not its business.
+    #[must_use]
+    pub fn anew(&self) -> Self {
+        Self {
+            tenure: self.tenure.anew(),
+            ..self.clone()
+        }
+    }
+
     /// The client beneath, for what only reads.
     pub fn client(&self) -> &Client {
         &self.client

@@ -4,6 +4,7 @@
 //! change, the swapped links of a mounted ConfigMap included.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use basalt_engine::{Conf, ConfError};
@@ -43,18 +44,45 @@ pub enum ConfTrouble {
     },
 }
 
-/// Where the configuration comes from.
+/// Where the configuration comes from. Clones share what they know.
 #[derive(Debug, Clone, Default)]
 pub struct ConfSource {
-    /// The file; none: the built-in one.
-    pub path: Option<PathBuf>,
-    /// What is not understood is an error.
-    pub strict: bool,
+    path: Option<PathBuf>,
+    strict: bool,
+    /// The last one that could be used, and its text: a bad file puts it out of force in no life of the scheduler.
+    good: Arc<Mutex<Option<(Conf, String)>>>,
 }
 
 impl ConfSource {
-    /// Reads the configuration, or takes `built_in`; returns the file's text too.
+    /// From a file; none: the built-in one. If strict, what is not understood is an error.
+    pub fn new(path: Option<PathBuf>, strict: bool) -> Self {
+        let good = Arc::default();
+        Self { path, strict, good }
+    }
+
+    fn good(&self) -> MutexGuard<'_, Option<(Conf, String)>> {
+        self.good.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the configuration, or takes `built_in`; returns the file's text too. If the file cannot be used any more, what it
+    /// said before counts.
     pub fn load(&self, built_in: fn() -> Conf) -> Result<(Conf, String), ConfTrouble> {
+        match self.read_all(built_in) {
+            Ok(found) => {
+                *self.good() = Some(found.clone());
+                Ok(found)
+            }
+            Err(trouble) => match self.good().clone() {
+                Some(good) => {
+                    tracing::error!("{trouble}; what it said before stays in force");
+                    Ok(good)
+                }
+                None => Err(trouble),
+            },
+        }
+    }
+
+    fn read_all(&self, built_in: fn() -> Conf) -> Result<(Conf, String), ConfTrouble> {
         let Some(path) = &self.path else {
             // The built-in one names what is still to come on purpose: no news for its user.
             let conf = Conf {
@@ -104,6 +132,9 @@ impl ConfSource {
                 Ok(now) => {
                     missing = false;
                     let news = self.read(&path, &now);
+                    if let Ok(conf) = &news {
+                        *self.good() = Some((conf.clone(), now.clone()));
+                    }
                     text = now;
                     news
                 }
@@ -130,10 +161,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("volcano-scheduler.conf");
         std::fs::write(&path, text).expect("a file");
-        let source = ConfSource {
-            path: Some(path),
-            strict,
-        };
+        let source = ConfSource::new(Some(path), strict);
         match (source.load(Conf::embedded), expected) {
             (Ok((conf, read)), Ok(warnings)) => assert_eq!((conf.warnings.len(), read.as_str()), (warnings, text)),
             (Err(trouble), Err(part)) => assert!(trouble.to_string().contains(part), "{trouble}"),
@@ -151,11 +179,28 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_was_good_and_is_not_any_more_leaves_what_it_said_in_force() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("volcano-scheduler.conf");
+        let source = ConfSource::new(Some(path.clone()), false);
+        let good = "actions: allocate";
+        for text in [Some(good), Some("["), None] {
+            match text {
+                Some(text) => std::fs::write(&path, text).expect("a file"),
+                None => std::fs::remove_file(&path).expect("the file goes"),
+            }
+            let (conf, read) = source.clone().load(Conf::embedded).expect("what it said");
+            assert_eq!(
+                (conf.actions, read.as_str()),
+                (vec!["allocate".to_owned()], good),
+                "{text:?}"
+            );
+        }
+    }
+
+    #[test]
     fn an_absent_file_is_named() {
-        let source = ConfSource {
-            path: Some("/does/not/exist".into()),
-            strict: false,
-        };
+        let source = ConfSource::new(Some("/does/not/exist".into()), false);
         let trouble = source.load(Conf::embedded).expect_err("no such file");
         assert!(trouble.to_string().contains("/does/not/exist"));
         let built_in = ConfSource::default().load(Conf::embedded).expect("the built-in one");

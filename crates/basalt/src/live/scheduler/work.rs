@@ -29,6 +29,9 @@ impl Loop {
         for facts in self.reborn.settle(&self.engine, now) {
             self.engine.apply(&Event::Node(facts));
         }
+        for target in self.outlets.groups.take_lost() {
+            self.refused.note(format!("{}/{}", target.namespace, target.name), now);
+        }
         for group in self.refused.due(now) {
             self.narrator.unsaid(&group);
             self.engine.phase_failed(&group);
