@@ -84,9 +84,9 @@ impl Kind {
         }
     }
 
-    fn default(self, request: &Request<'_>, view: &View, object: &mut Value) {
+    fn default(self, request: &Request<'_>, view: &View, settings: &Settings, object: &mut Value) {
         match self {
-            Self::Job => job::default(request, object),
+            Self::Job => job::default(request, settings, object),
             Self::PodGroup => podgroup::default(request, view, object),
             Self::Queue => queue::default(request, object),
             Self::Command | Self::Pod => {}
@@ -132,7 +132,7 @@ pub fn admit(request: &Request<'_>, view: &View, settings: &Settings) -> Decisio
     let filled = |object: &Value| {
         let mut object = object.clone();
         if request.operation != Operation::Delete {
-            kind.default(request, view, &mut object);
+            kind.default(request, view, settings, &mut object);
         }
         object
     };

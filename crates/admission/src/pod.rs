@@ -27,7 +27,8 @@ fn is_amount(written: &str) -> bool {
 }
 
 fn disruption(case: &Case<'_>, broken: &mut Vec<String>) {
-    if text(case.object, "/spec/schedulerName") != names::SCHEDULER_NAME {
+    let scheduler = text(case.object, "/spec/schedulerName");
+    if !case.settings.schedulers.iter().any(|ours| ours == scheduler) {
         return;
     }
     let keys = [names::JDB_MIN_AVAILABLE, names::JDB_MAX_UNAVAILABLE];

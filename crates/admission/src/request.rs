@@ -1,7 +1,10 @@
 //! What comes in: one write request, and what an administrator has set.
 
+use std::sync::Arc;
+
 use basalt_api::Quantity;
 use basalt_api::fraction::Fraction;
+use basalt_api::names;
 use basalt_api::quantity::Format;
 use serde_json::Value;
 
@@ -51,7 +54,7 @@ pub struct Request<'a> {
 }
 
 /// What an administrator can set about the rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Levels under the root that the tree of queues may have.
     pub queue_depth_max: usize,
@@ -59,6 +62,8 @@ pub struct Settings {
     pub queue_acl: bool,
     /// The part of the cluster that all queues together may be guaranteed.
     pub guarantee_share: Fraction,
+    /// The schedulers whose pods are ours; a Job that names none gets the first.
+    pub schedulers: Arc<[String]>,
 }
 
 impl Settings {
@@ -71,6 +76,7 @@ impl Default for Settings {
         Self {
             queue_depth_max: 5,
             queue_acl: false,
+            schedulers: names::SCHEDULER_NAMES.map(str::to_owned).into(),
             guarantee_share: Fraction::new(Quantity::from_nano(Self::WHOLE, Format::DecimalSi).unwrap_or_default()),
         }
     }

@@ -17,6 +17,8 @@ pub const SHARD_GROUP: &str = "shard.volcano.sh";
 
 /// The scheduler that serves our jobs, unless told otherwise.
 pub const SCHEDULER_NAME: &str = "volcano";
+/// The names that our scheduler answers to, unless told otherwise.
+pub const SCHEDULER_NAMES: [&str; 2] = [SCHEDULER_NAME, "basalt"];
 /// Kubernetes' own scheduler's name; embedded, its pods are ours too.
 pub const DEFAULT_SCHEDULER_NAME: &str = "default-scheduler";
 /// The queue above all others.

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use basalt_apiserver::face::{Pki, Server, ServerOptions, TlsOptions, index, serve_tls};
+use basalt_apiserver::face::{FaceOptions, Pki, Server, ServerOptions, index, serve_tls};
 use basalt_apiserver::store::{Backend, Options, Store};
 
 #[tokio::main]
@@ -31,6 +31,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         // Without a signal handler the process ends at once, which is an end as well.
         let _ended = tokio::signal::ctrl_c().await;
     };
-    serve_tls(listener, server, TlsOptions::new(pki.server_config()?), interrupted).await?;
+    serve_tls(listener, server, FaceOptions::new(pki.server_config()?), interrupted).await?;
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! are kept as the JSON bytes that are served, so reads and watches parse nothing. The same handler answers over TLS
 //! ([`tls`]) and, without a socket, as the service of a `kube::Client` ([`Server::client`]).
 
+mod activity;
 mod admission;
 mod auth;
 mod body;
@@ -49,7 +50,7 @@ pub use pki::{Pki, PkiError};
 pub use registry::Registry;
 pub use server::{Clock, Server, ServerOptions, Uids};
 pub use status::{ApiError, ApiResult};
-pub use tls::{ServeError, TlsOptions, serve_router, serve_tls};
+pub use tls::{FaceOptions, ServeError, serve_router, serve_tls};
 
 pub(crate) use call::Call;
 pub(crate) use create::insert;

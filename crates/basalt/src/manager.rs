@@ -1,11 +1,9 @@
 //! `basalt manager`: scheduler, controllers and webhook in one process, against any cluster.
 
-use std::net::SocketAddr;
-
 use crate::connection::ConnectionFlags;
 use crate::lease::ElectionFlags;
 use crate::live::controllers::ControllersOptions;
-use crate::parts::Parts;
+use crate::parts::{MonitoringFlags, Parts};
 use crate::process;
 use crate::scheduler::SchedulerFlags;
 use crate::scheduling::RelockFlags;
@@ -40,14 +38,8 @@ pub struct ManagerArguments {
     /// Do not serve admission
     #[arg(long)]
     no_webhook: bool,
-    /// Where /healthz, /readyz, /metrics and /log of all parts are served; port 0 takes a free one
-    #[arg(
-        long,
-        alias = "listen-address",
-        value_name = "ADDR:PORT",
-        default_value = "127.0.0.1:8080"
-    )]
-    metrics_listen: SocketAddr,
+    #[command(flatten)]
+    monitoring: MonitoringFlags,
     #[command(flatten)]
     election: ElectionFlags,
     #[command(flatten, next_help_heading = "Webhook")]
@@ -67,8 +59,9 @@ pub fn main(arguments: ManagerArguments) -> anyhow::Result<()> {
         "nothing is left to run: leave out one of --no-scheduler, --no-controllers and --no-webhook"
     );
     let scheduler = arguments.scheduler.options();
+    let names = scheduler.engine.scheduler_names.clone();
     let controllers = ControllersOptions {
-        schedulers: scheduler.engine.scheduler_names.iter().cloned().collect(),
+        schedulers: names.iter().cloned().collect(),
         conf: scheduler.conf.clone(),
         built_in: scheduler.built_in,
         relock_period: arguments.relock.period(),
@@ -76,11 +69,11 @@ pub fn main(arguments: ManagerArguments) -> anyhow::Result<()> {
     let parts = Parts {
         name: "basalt manager",
         connection: arguments.connection,
-        metrics_listen: arguments.metrics_listen,
-        election: arguments.election,
+        monitoring: arguments.monitoring,
+        election: Some(arguments.election),
         scheduler: (!no_scheduler).then_some(scheduler),
         controllers: (!no_controllers).then_some(controllers),
-        webhook: (!no_webhook).then_some(arguments.webhook),
+        webhook: (!no_webhook).then_some((arguments.webhook, names)),
     };
     process::run(|stop| parts.run(stop))
 }

@@ -1,14 +1,17 @@
 //! What operators see of a process: whether it lives, whether it can work, its numbers, and what it logs.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, State};
-use axum::http::{StatusCode, header};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
+use axum::http::{Extensions, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use basalt_apiserver::face::{FaceOptions, ServeError, serve_router};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use prometheus_client::encoding::text::encode;
@@ -16,6 +19,9 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use crate::lease::Ballot;
 use crate::live::controllers::Numbers;
@@ -26,6 +32,16 @@ use crate::webhook::Webhook;
 
 /// Longest filter of logs that is taken.
 const FILTER_MAX: usize = 4_096;
+/// Connections at the same time: Prometheus and the kubelet need a few.
+const CONNECTIONS_MAX: usize = 128;
+/// How long the head of a request may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The largest head of a request.
+const HEAD_MAX: u32 = 64 * 1024;
+/// A connection on which nothing is asked is ended after this.
+const IDLE_MAX: Duration = Duration::from_mins(2);
+/// A page of metrics is shown for so long.
+const PAGE_AGE_MAX: Duration = Duration::from_millis(500);
 /// The last line of a page of metrics.
 const END: &str = "# EOF\n";
 
@@ -105,8 +121,18 @@ impl Part for Slot<Numbers> {
 }
 
 impl Part for Webhook {
+    fn trouble(&self) -> Option<String> {
+        let broken = self.watches().broken();
+        let trouble = || format!("webhook: the watches of {} fail for minutes", broken.join(", "));
+        (!broken.is_empty()).then(trouble)
+    }
+
     fn unready(&self) -> Option<String> {
-        self.ready().err().map(|why| format!("webhook: {why}"))
+        Webhook::unready(self).map(|why| format!("webhook: {why}"))
+    }
+
+    fn metrics(&self) -> BoxFuture<'static, String> {
+        std::future::ready(Webhook::metrics(self)).boxed()
     }
 }
 
@@ -183,6 +209,8 @@ fn text(registry: &Registry) -> String {
 pub struct Desk {
     parts: Arc<Vec<Box<dyn Part>>>,
     leaving: Arc<AtomicBool>,
+    /// The page of metrics, and when it was made: however many ask, the loops are asked once a second.
+    page: Arc<Mutex<Option<(Instant, String)>>>,
 }
 
 impl Desk {
@@ -191,6 +219,7 @@ impl Desk {
         Self {
             parts: Arc::new(parts),
             leaving: Arc::default(),
+            page: Arc::default(),
         }
     }
 
@@ -209,6 +238,18 @@ impl Desk {
             .route("/log", get(log).put(change_log))
             .layer(DefaultBodyLimit::max(FILTER_MAX))
             .with_state(self.clone())
+    }
+
+    /// Serves them for ever, in the clear. The port is open to whoever reaches it, so there are limits.
+    pub async fn serve(self, listener: TcpListener) -> Result<(), ServeError> {
+        let options = FaceOptions {
+            connections_max: CONNECTIONS_MAX,
+            patience: PATIENCE,
+            head_max: Some(HEAD_MAX),
+            idle_max: Some(IDLE_MAX),
+            ..FaceOptions::plain()
+        };
+        serve_router(listener, self.router(), options, std::future::pending()).await
     }
 
     fn troubles(&self) -> Vec<String> {
@@ -245,15 +286,30 @@ async fn ready(State(desk): State<Desk>) -> Response {
 }
 
 async fn metrics(State(desk): State<Desk>) -> impl IntoResponse {
-    let pages = futures::future::join_all(desk.parts.iter().map(|part| part.metrics())).await;
-    ([(header::CONTENT_TYPE, CONTENT_TYPE)], one_page(&pages))
+    let mut page = desk.page.lock().await;
+    let fresh = page.as_ref().filter(|(made, _)| made.elapsed() < PAGE_AGE_MAX);
+    let text = if let Some((_, text)) = fresh {
+        text.clone()
+    } else {
+        let pages = futures::future::join_all(desk.parts.iter().map(|part| part.metrics())).await;
+        let text = one_page(&pages);
+        *page = Some((Instant::now(), text.clone()));
+        text
+    };
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], text)
 }
 
 async fn log() -> String {
     logging::filter() + "\n"
 }
 
-async fn change_log(body: Bytes) -> (StatusCode, String) {
+/// What is logged is changed from the same machine or pod only: others may look, but not fill the disk.
+async fn change_log(extensions: Extensions, body: Bytes) -> (StatusCode, String) {
+    let peer: Option<&ConnectInfo<SocketAddr>> = extensions.get();
+    if !peer.is_some_and(|ConnectInfo(peer)| peer.ip().to_canonical().is_loopback()) {
+        let why = "what is logged can be changed through the loopback address only: kubectl port-forward leads there\n";
+        return (StatusCode::FORBIDDEN, why.to_owned());
+    }
     let outcome = std::str::from_utf8(&body)
         .map_err(|_| "a filter is text".to_owned())
         .and_then(|filter| logging::change(filter.trim()));
@@ -275,8 +331,6 @@ pub fn one_page<T: AsRef<str>>(pages: &[T]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::live::vitals::Vitals;
     use crate::live::watches::Watches;
@@ -347,6 +401,53 @@ mod tests {
         assert_eq!(codes(&desk).await, [200, 200], "all is well again");
         desk.leave();
         assert_eq!(codes(&desk).await, [200, 503], "it is about to end");
+    }
+
+    /// Whoever asks from there changes what is logged?
+    async fn check_log(peer: Option<&str>, expected: u16) {
+        let mut request = http::Request::put("/log")
+            .body(axum::body::Body::from("basalt=nonsense=filter"))
+            .expect("a request");
+        if let Some(peer) = peer {
+            let peer: SocketAddr = peer.parse().expect("an address");
+            request.extensions_mut().insert(ConnectInfo(peer));
+        }
+        let answer = Desk::default().router().oneshot(request).await.expect("an answer");
+        assert_eq!(answer.status().as_u16(), expected, "{peer:?}");
+    }
+
+    #[tokio::test]
+    async fn what_is_logged_is_changed_from_the_same_machine_only() {
+        // The filter makes no sense, which only those are told who may change it.
+        check_log(Some("127.0.0.1:5000"), 400).await;
+        check_log(Some("[::1]:5000"), 400).await;
+        check_log(Some("[::ffff:127.0.0.1]:5000"), 400).await;
+        check_log(Some("10.0.0.7:5000"), 403).await;
+        check_log(None, 403).await;
+    }
+
+    struct Counted(Arc<Counter>);
+
+    impl Part for Counted {
+        fn unready(&self) -> Option<String> {
+            None
+        }
+
+        fn metrics(&self) -> BoxFuture<'static, String> {
+            self.0.inc();
+            std::future::ready(format!("asked {}\n", self.0.get())).boxed()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn however_many_ask_for_metrics_the_parts_are_asked_now_and_then() {
+        let asked: Arc<Counter> = Arc::default();
+        let desk = Desk::new(vec![Box::new(Counted(Arc::clone(&asked)))]);
+        for _ in 0..10 {
+            assert_eq!(ask(&desk, "/metrics").await.1, "asked 1\n# EOF\n");
+        }
+        tokio::time::sleep(PAGE_AGE_MAX).await;
+        assert_eq!(ask(&desk, "/metrics").await.1, "asked 2\n# EOF\n");
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! `basalt scheduler`: the scheduler alone, against any cluster.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use basalt_engine::Conf;
@@ -8,9 +7,9 @@ use basalt_engine::Conf;
 use crate::connection::ConnectionFlags;
 use crate::lease::ElectionFlags;
 use crate::live::scheduler::SchedulerOptions;
-use crate::parts::Parts;
+use crate::parts::{MonitoringFlags, Parts};
 use crate::process;
-use crate::scheduling::SchedulingFlags;
+use crate::scheduling::{NameFlags, SchedulingFlags};
 
 /// Run the scheduler alone, against any cluster.
 #[derive(Debug, clap::Args)]
@@ -28,14 +27,8 @@ pub struct SchedulerArguments {
     connection: ConnectionFlags,
     #[command(flatten)]
     flags: SchedulerFlags,
-    /// Where /healthz, /readyz, /metrics and /log are served; port 0 takes a free one
-    #[arg(
-        long,
-        alias = "listen-address",
-        value_name = "ADDR:PORT",
-        default_value = "127.0.0.1:8080"
-    )]
-    metrics_listen: SocketAddr,
+    #[command(flatten)]
+    monitoring: MonitoringFlags,
     #[command(flatten)]
     election: ElectionFlags,
 }
@@ -45,9 +38,8 @@ pub struct SchedulerArguments {
 pub struct SchedulerFlags {
     #[command(flatten)]
     scheduling: SchedulingFlags,
-    /// Serve pods that name this scheduler; may be repeated [default: volcano, basalt]
-    #[arg(long, value_name = "NAME")]
-    scheduler_name: Vec<String>,
+    #[command(flatten)]
+    names: NameFlags,
     /// Seconds that a gang of which only a part could be bound has to become whole, before it is let go
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     gang_grace: u64,
@@ -58,9 +50,7 @@ impl SchedulerFlags {
     pub fn options(&self) -> SchedulerOptions {
         let defaults = SchedulerOptions::default();
         let mut engine = defaults.engine.clone();
-        if !self.scheduler_name.is_empty() {
-            engine.scheduler_names.clone_from(&self.scheduler_name);
-        }
+        engine.scheduler_names = self.names.names();
         self.scheduling.over(SchedulerOptions {
             built_in: volcanos_default,
             engine,
@@ -89,8 +79,8 @@ pub fn main(arguments: SchedulerArguments) -> anyhow::Result<()> {
     let parts = Parts {
         name: "basalt scheduler",
         connection: arguments.connection,
-        metrics_listen: arguments.metrics_listen,
-        election: arguments.election,
+        monitoring: arguments.monitoring,
+        election: Some(arguments.election),
         scheduler: Some(scheduler),
         controllers: None,
         webhook: None,

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use basalt_api::names;
+
 use crate::live::scheduler::{ConfSource, SchedulerOptions};
 
 /// How to schedule.
@@ -38,14 +40,30 @@ impl RelockFlags {
     }
 }
 
+/// The names of schedulers that are ours.
+#[derive(Debug, Clone, clap::Args)]
+pub struct NameFlags {
+    /// Pods that name this scheduler are ours; may be repeated [default: volcano, basalt]
+    #[arg(long, value_name = "NAME")]
+    scheduler_name: Vec<String>,
+}
+
+impl NameFlags {
+    /// The names.
+    pub fn names(&self) -> Vec<String> {
+        if self.scheduler_name.is_empty() {
+            names::SCHEDULER_NAMES.map(str::to_owned).into()
+        } else {
+            self.scheduler_name.clone()
+        }
+    }
+}
+
 impl SchedulingFlags {
     /// `defaults`, changed as the flags say.
     pub fn over(&self, defaults: SchedulerOptions) -> SchedulerOptions {
         SchedulerOptions {
-            conf: ConfSource {
-                path: self.conf.clone(),
-                strict: self.strict_conf,
-            },
+            conf: ConfSource::new(self.conf.clone(), self.strict_conf),
             period_max: Duration::from_millis(self.period_max),
             audit_every: Duration::from_secs(self.audit_period),
             ..defaults

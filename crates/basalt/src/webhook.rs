@@ -5,6 +5,7 @@ mod bell;
 mod flags;
 mod inject;
 mod limits;
+mod numbers;
 mod secret;
 mod serve;
 mod tls;
@@ -13,13 +14,15 @@ mod watches;
 use std::sync::Arc;
 
 use anyhow::Context;
-use basalt_apiserver::face::{TlsOptions, serve_router};
+use basalt_apiserver::face::{FaceOptions, serve_router};
 use futures::future::join_all;
 use kube::Client;
 use rustls::ServerConfig;
 
 use crate::connection::ConnectionFlags;
+use crate::parts::{MonitoringFlags, Parts};
 use crate::process;
+use crate::scheduling::NameFlags;
 pub use flags::WebhookFlags;
 pub(crate) use flags::pod_namespace;
 pub use limits::{Limits, REVIEW_MAX};
@@ -46,10 +49,15 @@ Examples:
   basalt webhook --kubeconfig ~/.kube/config --cert-dir certs --host localhost
                                                                with one in a folder; caBundle is certs/ca.crt
   basalt webhook --queue-acl --max-queue-depth 3               a delivery needs the right to use its queue")]
+#[command(mut_arg("metrics_listen", |flag| flag.default_value("127.0.0.1:8082")))]
 #[command(mut_arg("webhook_listen", |flag| flag.alias("listen")), mut_arg("webhook_host", |flag| flag.alias("host")))]
 pub struct WebhookArguments {
     #[command(flatten)]
     connection: ConnectionFlags,
+    #[command(flatten)]
+    monitoring: MonitoringFlags,
+    #[command(flatten)]
+    names: NameFlags,
     #[command(flatten)]
     webhook: WebhookFlags,
 }
@@ -81,9 +89,10 @@ impl Source {
 }
 
 impl WebhookFlags {
-    /// The webhook that these flags describe. It answers nothing until [`WebhookFlags::serve`] runs.
-    pub fn webhook(&self, client: Client) -> Webhook {
-        Webhook::new(client, self.settings()).with_limits(self.limits())
+    /// The webhook that these flags describe, for the schedulers of these names. It answers nothing until
+    /// [`WebhookFlags::serve`] runs.
+    pub fn webhook(&self, client: Client, schedulers: Vec<String>) -> Webhook {
+        Webhook::new(client, self.settings(schedulers.into())).with_limits(self.limits())
     }
 
     /// Serves `webhook` until `stop` resolves; the requests that are in flight then are answered.
@@ -91,11 +100,12 @@ impl WebhookFlags {
         let source = self.source(webhook.client())?;
         let listener = process::listen(self.listen_address(), "--webhook-listen").await?;
         println!("basalt webhook: serving at https://{}", listener.local_addr()?);
-        let tls = TlsOptions {
+        let tls = FaceOptions {
             connections_max: limits::CONNECTIONS_MAX,
             patience: limits::GREETING,
             head_max: Some(limits::HEAD_MAX),
-            ..TlsOptions::new(source.config()?)
+            idle_max: Some(limits::IDLE_MAX),
+            ..FaceOptions::new(source.config()?)
         };
         let stop = async {
             stop.await;
@@ -111,36 +121,46 @@ impl WebhookFlags {
         };
         tokio::select! {
             ended = serving => ended.context("serving admission"),
-            () = self.look_after(&source, webhook.client()) => anyhow::bail!("looking after the certificate ended"),
+            () = self.look_after(&source, webhook) => anyhow::bail!("looking after the certificate ended"),
             () = webhook.clone().watch() => anyhow::bail!("the watches ended"),
         }
     }
 
     /// Renews what is served with, and tells the API server whom to trust, for ever.
-    async fn look_after(&self, source: &Source, client: &Client) {
+    async fn look_after(&self, source: &Source, webhook: &Webhook) {
         match source {
             Source::Files(given, _) => given.renew().await,
             Source::Folder(_) => std::future::pending().await,
             Source::Secret(keeper, _) => {
                 let inject = |configuration| {
-                    inject::inject(
-                        client.clone(),
-                        configuration,
-                        keeper.bundle(),
-                        self.url().map(str::to_owned),
-                    )
+                    let url = self.url().map(str::to_owned);
+                    inject::inject(webhook.clone(), configuration, keeper.bundle(), url)
                 };
-                let injections = join_all(self.configurations().into_iter().map(inject));
+                let configurations = self.configurations();
+                webhook.courts(configurations.iter().map(ToString::to_string));
+                let injections = join_all(configurations.into_iter().map(inject));
                 tokio::join!(keeper.keep(), injections);
             }
         }
     }
 }
 
+/// A page of metrics with everything on it.
+#[cfg(test)]
+pub(crate) fn example_page() -> String {
+    numbers::Numbers::example().encode()
+}
+
 /// Serves until it is told to stop.
 pub fn main(arguments: WebhookArguments) -> anyhow::Result<()> {
-    process::run(|mut stop| async move {
-        let webhook = arguments.webhook.webhook(arguments.connection.client().await?);
-        arguments.webhook.serve(&webhook, stop.wished()).await
-    })
+    let parts = Parts {
+        name: "basalt webhook",
+        connection: arguments.connection,
+        monitoring: arguments.monitoring,
+        election: None,
+        scheduler: None,
+        controllers: None,
+        webhook: Some((arguments.webhook, arguments.names.names())),
+    };
+    process::run(|stop| parts.run(stop))
 }

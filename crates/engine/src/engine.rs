@@ -41,7 +41,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Options {
-            scheduler_names: vec![basalt_api::names::SCHEDULER_NAME.to_owned(), "basalt".to_owned()],
+            scheduler_names: basalt_api::names::SCHEDULER_NAMES.map(str::to_owned).into(),
             assume_ms: 30_000,
             hold_ms: 60_000,
             recount_ms: 50,

@@ -9,17 +9,21 @@ use serde_json::{Value, json};
 use super::{replicas, starts_alone, task_min, tasks, total};
 use crate::read::{absent_or_zero, at, integer, items, set, text, unset};
 use crate::request::Operation::Create;
-use crate::request::Request;
+use crate::request::{Request, Settings};
 
 pub(super) const RETRIES: i64 = DEFAULT_MAX_RETRY as i64;
 
 /// Fills in what the user left out.
-pub(crate) fn default(request: &Request<'_>, job: &mut Value) {
+pub(crate) fn default(request: &Request<'_>, settings: &Settings, job: &mut Value) {
     if unset(job, "/spec/queue") {
         set(job, "/spec", "queue", json!(names::DEFAULT_QUEUE));
     }
     if unset(job, "/spec/schedulerName") {
-        set(job, "/spec", "schedulerName", json!(names::SCHEDULER_NAME));
+        let first = settings
+            .schedulers
+            .first()
+            .map_or(names::SCHEDULER_NAME, String::as_str);
+        set(job, "/spec", "schedulerName", json!(first));
     }
     if absent_or_zero(job, "/spec/maxRetry") {
         set(job, "/spec", "maxRetry", json!(RETRIES));

@@ -22,7 +22,7 @@ pub trait AdmissionHook: Send + Sync {
 }
 
 /// The rules of the `admission` crate.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Rules {
     /// What the administrator has set about them.
     pub settings: Settings,

@@ -2,29 +2,33 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::ConnectInfo;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
+use super::activity::{Activity, Busy};
 use super::server::Server;
 
 /// Limits of the network side.
 #[derive(Clone, Debug)]
-pub struct TlsOptions {
-    /// Certificate and protocols.
-    pub config: Arc<rustls::ServerConfig>,
+pub struct FaceOptions {
+    /// Certificate and protocols; none: in the clear.
+    pub config: Option<Arc<rustls::ServerConfig>>,
     /// Connections at the same time; more wait to be accepted.
     pub connections_max: usize,
     /// How long a client may take for the handshake, and for the head of a request.
@@ -33,17 +37,28 @@ pub struct TlsOptions {
     pub farewell: Duration,
     /// The largest head of a request; none leaves it to the protocol's usual one.
     pub head_max: Option<u32>,
+    /// A connection on which nothing is asked for so long is ended; none leaves that to the client.
+    pub idle_max: Option<Duration>,
 }
 
-impl TlsOptions {
+impl FaceOptions {
     /// The usual limits.
-    pub fn new(config: Arc<rustls::ServerConfig>) -> TlsOptions {
-        TlsOptions {
-            config,
+    pub fn new(config: Arc<rustls::ServerConfig>) -> FaceOptions {
+        FaceOptions {
+            config: Some(config),
+            ..FaceOptions::plain()
+        }
+    }
+
+    /// The usual limits, in the clear.
+    pub fn plain() -> FaceOptions {
+        FaceOptions {
+            config: None,
             connections_max: 4096,
             patience: Duration::from_secs(15),
             farewell: Duration::from_secs(3),
             head_max: None,
+            idle_max: None,
         }
     }
 }
@@ -63,7 +78,7 @@ const BREATH: Duration = Duration::from_millis(50);
 pub async fn serve_tls(
     listener: TcpListener,
     server: Server,
-    options: TlsOptions,
+    options: FaceOptions,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
     let handler = server.clone();
@@ -75,7 +90,7 @@ pub async fn serve_tls(
 pub async fn serve_router(
     listener: TcpListener,
     router: Router,
-    options: TlsOptions,
+    options: FaceOptions,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
     let handle = move |request| {
@@ -94,14 +109,14 @@ async fn serve<H, F>(
     listener: TcpListener,
     handle: H,
     close: impl FnOnce(),
-    options: TlsOptions,
+    options: FaceOptions,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError>
 where
     H: Fn(Request<Body>) -> F + Clone + Send + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
-    let acceptor = TlsAcceptor::from(options.config.clone());
+    let acceptor = options.config.clone().map(TlsAcceptor::from);
     let room = Arc::new(Semaphore::new(options.connections_max));
     let (end, ending) = watch::channel(false);
     let mut connections = JoinSet::new();
@@ -113,14 +128,14 @@ where
             accepted = accept(&listener, &room) => accepted,
         };
         match accepted {
-            Ok((stream, permit)) => {
-                let connection = connection(
-                    stream,
-                    acceptor.clone(),
-                    handle.clone(),
-                    options.clone(),
-                    ending.clone(),
-                );
+            Ok((stream, peer, permit)) => {
+                let handle = handle.clone();
+                // Whoever answers may want to know who asks.
+                let handle = move |mut request: Request<Body>| {
+                    request.extensions_mut().insert(ConnectInfo(peer));
+                    handle(request)
+                };
+                let connection = connection(stream, acceptor.clone(), handle, options.clone(), ending.clone());
                 connections.spawn(async move {
                     connection.await;
                     drop(permit);
@@ -142,10 +157,10 @@ where
 async fn accept(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+) -> io::Result<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
     let permit = room.clone().acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    Ok((stream, permit))
+    let (stream, peer) = listener.accept().await?;
+    Ok((stream, peer, permit))
 }
 
 /// Errors of one connection, or of a system that is full for a moment: not of the listener.
@@ -160,22 +175,39 @@ fn is_transient(error: &io::Error) -> bool {
 
 async fn connection<H, F>(
     stream: TcpStream,
-    acceptor: TlsAcceptor,
+    acceptor: Option<TlsAcceptor>,
     handle: H,
-    options: TlsOptions,
-    mut ending: watch::Receiver<bool>,
+    options: FaceOptions,
+    ending: watch::Receiver<bool>,
 ) where
     H: Fn(Request<Body>) -> F + Clone + Send + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     // Small answers should leave at once; a socket that refuses is only slower.
     let _slower = stream.set_nodelay(true);
-    let Ok(Ok(stream)) = tokio::time::timeout(options.patience, acceptor.accept(stream)).await else {
-        return;
+    let Some(acceptor) = acceptor else {
+        return converse(stream, handle, options, ending).await;
     };
+    if let Ok(Ok(stream)) = tokio::time::timeout(options.patience, acceptor.accept(stream)).await {
+        converse(stream, handle, options, ending).await;
+    }
+}
+
+async fn converse<S, H, F>(stream: S, handle: H, options: FaceOptions, mut ending: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    H: Fn(Request<Body>) -> F + Clone + Send + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
+    let activity = Arc::new(Activity::default());
+    let active = Arc::clone(&activity);
     let service = service_fn(move |request: Request<Incoming>| {
-        let answer = handle(request.map(Body::new));
-        async move { Ok::<_, Infallible>(answer.await) }
+        let (answer, busy) = (handle(request.map(Body::new)), Busy::new(&active));
+        async move {
+            let answer = answer.await;
+            drop(busy);
+            Ok::<_, Infallible>(answer)
+        }
     });
     let mut builder = Builder::new(TokioExecutor::new());
     builder
@@ -196,6 +228,7 @@ async fn connection<H, F>(
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
         _ = ending.wait_for(|ending| *ending) => None,
+        () = activity.idle(options.idle_max) => None,
     };
     let ended = if let Some(ended) = ended {
         ended

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::body::Body;
-use basalt_apiserver::face::{Identity, Pki, TlsOptions, serve_tls};
+use basalt_apiserver::face::{FaceOptions, Identity, Pki, serve_tls};
 use futures::{SinkExt, StreamExt};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -272,7 +272,7 @@ impl Network {
         let pki = Pki::load_or_create(folder.path(), &["127.0.0.1".to_owned()]).expect("keys");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let options = TlsOptions::new(pki.server_config().expect("a configuration"));
+        let options = FaceOptions::new(pki.server_config().expect("a configuration"));
         tokio::spawn(serve_tls(
             listener,
             world.server.clone(),

@@ -1,6 +1,6 @@
 //! The network side: TLS with our own authority, both protocols, and an orderly end.
 
-use basalt_apiserver::face::{Pki, Server, ServerOptions, TlsOptions, index, serve_tls};
+use basalt_apiserver::face::{FaceOptions, Pki, Server, ServerOptions, index, serve_tls};
 use basalt_apiserver::store::{Backend, Options, Store};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -69,7 +69,7 @@ async fn the_token_gets_in_over_tls() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
-    let options = TlsOptions::new(pki.server_config().expect("a configuration"));
+    let options = FaceOptions::new(pki.server_config().expect("a configuration"));
     let serving = tokio::spawn(serve_tls(listener, server, options, async {
         let _end = ended.await;
     }));

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use basalt_admission::Settings;
 use basalt_apiserver::Workers;
-use basalt_apiserver::face::{Pki, Rules, Server, ServerOptions, TlsOptions, serve_tls};
+use basalt_apiserver::face::{FaceOptions, Pki, Rules, Server, ServerOptions, serve_tls};
 use basalt_apiserver::store::{Backend, Options as StoreOptions, Store};
 use basalt_node::fake::{self, FakeOptions, NodeTemplate, Size};
 use basalt_node::local::agent::{self, LocalNode, LocalOptions};
@@ -148,7 +148,7 @@ impl System {
             ServerOptions {
                 token: Some(pki.token()),
                 admission: Arc::new(Rules {
-                    settings: options.admission,
+                    settings: options.admission.clone(),
                 }),
                 ..ServerOptions::default()
             },
@@ -161,7 +161,7 @@ impl System {
         let url = format!("https://{}", reachable(address));
         let (ending, mut ended) = watch::channel(false);
         let (report, failures) = mpsc::channel(1);
-        let tls = TlsOptions::new(pki.server_config()?);
+        let tls = FaceOptions::new(pki.server_config()?);
         let over = async move {
             // An error means that the sender is gone, which is an end as well.
             let _ = ended.wait_for(|ended| *ended).await;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use basalt_admission::Settings;
@@ -115,11 +116,12 @@ fn base_url(text: &str) -> Result<String, String> {
 }
 
 impl WebhookFlags {
-    pub(super) fn settings(&self) -> Settings {
+    pub(super) fn settings(&self, schedulers: Arc<[String]>) -> Settings {
         Settings {
             queue_depth_max: self.max_queue_depth.into(),
             guarantee_share: self.guarantee_share,
             queue_acl: self.queue_acl,
+            schedulers,
         }
     }
 

@@ -3,6 +3,7 @@
 //! The configurations are not ours: somebody else makes them (the chart), and may make them anew at any time. Only
 //! `caBundle` is written, and with `--webhook-url` the address, each beside a test that the entry is still the one meant.
 
+use std::fmt;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -14,6 +15,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::Webhook;
 use super::bell::{Bell, Patience};
 
 /// Somebody who always writes something else must not make us as busy as he is.
@@ -49,6 +51,16 @@ impl std::str::FromStr for Configuration {
             kind,
             name: name.to_owned(),
         })
+    }
+}
+
+impl fmt::Display for Configuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            Kind::Validating => "validating",
+            Kind::Mutating => "mutating",
+        };
+        write!(f, "{kind}/{}", self.name)
     }
 }
 
@@ -103,19 +115,23 @@ fn path_of(client: &Value) -> &str {
 
 /// Keeps `bundle` and `url` in one configuration, for ever.
 pub(super) async fn inject(
-    client: Client,
+    webhook: Webhook,
     configuration: Configuration,
     mut bundle: watch::Receiver<String>,
     url: Option<String>,
 ) {
+    let client = webhook.client();
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &configuration.resource());
-    let mut bell = Bell::new(&client, &configuration.resource(), None, &configuration.name);
+    let mut bell = Bell::new(client, &configuration.resource(), None, &configuration.name);
     let mut patience = Patience::new();
     loop {
         let now = bundle.borrow_and_update().clone();
-        let pause = match repair(&client, &api, &configuration, &now, url.as_deref()).await {
+        let pause = match repair(client, &api, &configuration, &now, url.as_deref()).await {
             Ok(repaired) => {
                 patience.restore();
+                if !now.is_empty() {
+                    webhook.trusted(&configuration.to_string());
+                }
                 if repaired {
                     tokio::time::sleep(BETWEEN_REPAIRS).await;
                 }

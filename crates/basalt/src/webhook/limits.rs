@@ -24,6 +24,9 @@ pub(super) const HEAD_MAX: u32 = 64 * 1024;
 /// Connections at the same time. An API server needs one or a few.
 pub(super) const CONNECTIONS_MAX: usize = 1024;
 
+/// A connection on which nothing is asked is ended after this: who holds them for nothing holds up others.
+pub(super) const IDLE_MAX: Duration = Duration::from_mins(2);
+
 /// How long a handshake or the head of a request may take.
 pub(super) const GREETING: Duration = Duration::from_secs(5);
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{Path, Request, State};
@@ -14,10 +15,14 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::limits::{self, Limits};
+use super::numbers::Numbers;
 use super::watches;
+use crate::live::watches::Watches;
 
 /// The kinds that are judged, as paths name them.
 const RESOURCES: [&str; 5] = ["commands", "jobs", "podgroups", "pods", "queues"];
+/// The stages, as paths name them.
+const STAGES: [(&str, Stage); 2] = [("mutate", Stage::Mutate), ("validate", Stage::Validate)];
 
 /// Admission behind HTTPS. Clones are one webhook.
 #[derive(Clone)]
@@ -30,6 +35,10 @@ pub struct Webhook {
     view: Arc<RwLock<View>>,
     /// Resources that have not been seen whole yet: until then nothing is decided.
     unseen: Arc<Mutex<BTreeSet<&'static str>>>,
+    /// Webhook configurations that may not trust us yet: until then nobody can ask.
+    untrusting: Arc<Mutex<BTreeSet<String>>>,
+    watches: Arc<Watches>,
+    numbers: Numbers,
 }
 
 /// Why there is no answer.
@@ -60,6 +69,9 @@ impl Webhook {
             room: Arc::new(Semaphore::new(limits.reviews)),
             view: Arc::default(),
             unseen: Arc::new(Mutex::new(View::RESOURCES.into())),
+            untrusting: Arc::default(),
+            watches: Arc::default(),
+            numbers: Numbers::default(),
         }
     }
 
@@ -109,8 +121,42 @@ impl Webhook {
             .remove(resource);
     }
 
+    /// These configurations are to trust us.
+    pub(super) fn courts(&self, configurations: impl Iterator<Item = String>) {
+        let mut untrusting = self.untrusting.lock().unwrap_or_else(PoisonError::into_inner);
+        untrusting.extend(configurations);
+    }
+
+    /// This configuration trusts us, or does not exist.
+    pub(super) fn trusted(&self, configuration: &str) {
+        let mut untrusting = self.untrusting.lock().unwrap_or_else(PoisonError::into_inner);
+        untrusting.remove(configuration);
+    }
+
+    /// How the watches fare.
+    pub fn watches(&self) -> &Watches {
+        &self.watches
+    }
+
+    /// The numbers as text.
+    pub fn metrics(&self) -> String {
+        self.numbers.encode()
+    }
+
+    /// Why nobody should be sent here yet: it cannot decide, or its callers would not trust it.
+    pub fn unready(&self) -> Option<String> {
+        let untrusting = self.untrusting.lock().unwrap_or_else(PoisonError::into_inner);
+        let untrusted = || {
+            let name = untrusting.first()?;
+            Some(format!(
+                "the authorities are not in the webhook configuration {name} yet"
+            ))
+        };
+        self.ready().err().or_else(untrusted)
+    }
+
     /// Whether it can decide; if not, what is missing.
-    pub fn ready(&self) -> Result<(), String> {
+    fn ready(&self) -> Result<(), String> {
         let unseen = self.unseen.lock().unwrap_or_else(PoisonError::into_inner);
         if unseen.is_empty() {
             return Ok(());
@@ -148,7 +194,10 @@ impl Webhook {
 }
 
 async fn ready(State(webhook): State<Webhook>) -> Result<&'static str, Failure> {
-    webhook.complete().map(|()| "ok")
+    match webhook.unready() {
+        None => Ok("ok"),
+        Some(why) => Err(Failure(StatusCode::SERVICE_UNAVAILABLE, why)),
+    }
 }
 
 async fn review(
@@ -156,24 +205,33 @@ async fn review(
     Path((resource, stage)): Path<(String, String)>,
     request: Request,
 ) -> Result<Json<Value>, Failure> {
-    let stage = match stage.as_str() {
-        "mutate" if RESOURCES.contains(&&*resource) => Stage::Mutate,
-        "validate" if RESOURCES.contains(&&*resource) => Stage::Validate,
-        _ => return Err(Failure(StatusCode::NOT_FOUND, "there is no such webhook".to_owned())),
+    let resource = RESOURCES.into_iter().find(|known| *known == resource);
+    let stage = STAGES.into_iter().find(|(known, _)| *known == stage);
+    let (Some(resource), Some((word, stage))) = (resource, stage) else {
+        return Err(Failure(StatusCode::NOT_FOUND, "there is no such webhook".to_owned()));
     };
-    let Ok(_place) = webhook.room.try_acquire() else {
-        let why = format!("{} reviews are in flight, come back", webhook.limits.reviews);
-        return Err(Failure(StatusCode::TOO_MANY_REQUESTS, why));
-    };
-    let patience = webhook.limits.patience(request.uri().query());
-    let answer = webhook.answer(&resource, stage, request);
-    tokio::time::timeout(patience, answer).await.unwrap_or_else(|_| {
-        let why = format!("no decision within {patience:?}");
-        Err(Failure(StatusCode::GATEWAY_TIMEOUT, why))
-    })
+    let begun = Instant::now();
+    let answer = webhook.answer_in_time(resource, stage, request).await;
+    let allowed = |Json(answer): &Json<Value>| answer["response"]["allowed"] == true;
+    let outcome = answer.as_ref().map(allowed).map_err(|failure| failure.0);
+    webhook.numbers.reviewed(resource, word, outcome, begun.elapsed());
+    answer
 }
 
 impl Webhook {
+    async fn answer_in_time(&self, resource: &str, stage: Stage, request: Request) -> Result<Json<Value>, Failure> {
+        let Ok(_place) = self.room.try_acquire() else {
+            let why = format!("{} reviews are in flight, come back", self.limits.reviews);
+            return Err(Failure(StatusCode::TOO_MANY_REQUESTS, why));
+        };
+        let patience = self.limits.patience(request.uri().query());
+        let answer = self.answer(resource, stage, request);
+        tokio::time::timeout(patience, answer).await.unwrap_or_else(|_| {
+            let why = format!("no decision within {patience:?}");
+            Err(Failure(StatusCode::GATEWAY_TIMEOUT, why))
+        })
+    }
+
     async fn answer(&self, resource: &str, stage: Stage, request: Request) -> Result<Json<Value>, Failure> {
         let content = request.headers().get(header::CONTENT_TYPE);
         let content = content.and_then(|value| value.to_str().ok());

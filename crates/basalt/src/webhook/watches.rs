@@ -9,13 +9,13 @@ use basalt_api::{Job, PodGroup, Queue};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{self, Event};
 use kube::{Api, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Webhook;
+use crate::live::feed::{self, Manner};
 
 /// What there is to watch: a resource as the view names it, and as the API does.
 fn kinds() -> [(&'static str, ApiResource); 6] {
@@ -39,7 +39,8 @@ pub(super) async fn run(webhook: &Webhook) {
 }
 
 async fn watch(webhook: &Webhook, resource: &'static str, kind: ApiResource) {
-    let client = webhook.client().clone();
+    let is_bare = matches!(resource, "pods" | "namespaces");
+    let client = feed::reader(webhook.client().clone(), is_bare);
     let config = watcher::Config::default();
     match resource {
         // There may be many, and only what their metadata say is looked at. Those that have ended are of no interest.
@@ -64,9 +65,15 @@ async fn follow<K>(webhook: &Webhook, resource: &'static str, api: Api<K>, confi
 where
     K: ResourceExt + Clone + Debug + DeserializeOwned + Serialize + Send + 'static,
 {
-    let mut stream = watcher(api, config).default_backoff().boxed();
+    let mut manner = Manner::Streamed;
+    let begin = |manner| feed::events(api.clone(), config.clone(), manner);
+    let mut stream = begin(manner);
     let mut listed = BTreeSet::new();
     while let Some(event) = stream.next().await {
+        // The beginning of a list is only an attempt.
+        if matches!(event, Ok(ref event) if !matches!(event, Event::Init)) {
+            webhook.watches().works(resource);
+        }
         match event {
             Ok(Event::Init) => listed.clear(),
             Ok(Event::InitApply(object)) => {
@@ -83,7 +90,14 @@ where
                 let (namespace, name) = key_of(&object);
                 webhook.change(|view| view.remove(resource, &namespace, &name));
             }
-            Err(error) => tracing::warn!(resource, %error, "watch interrupted, will resume"),
+            Err(error) if manner == Manner::Streamed && feed::cannot_stream(&error) => {
+                manner = Manner::Listed;
+                stream = begin(manner);
+            }
+            Err(error) => {
+                webhook.watches().failed(resource);
+                tracing::warn!(resource, %error, "watch interrupted, will resume");
+            }
         }
     }
 }

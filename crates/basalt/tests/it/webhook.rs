@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use basalt::webhook::Webhook;
 use basalt_admission::{Review, Stage, admit};
-use basalt_apiserver::face::{Pki, TlsOptions, serve_router};
+use basalt_apiserver::face::{FaceOptions, Pki, serve_router};
 use kube::client::Body;
 use kube::{Client, Config};
 use rustls::pki_types::CertificateDer;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::server::Server;
+use crate::server::{Server, http_get};
 
 #[path = "../../../admission/tests/cases/table/table.rs"]
 #[expect(dead_code, reason = "the table's own tests use the rest")]
@@ -78,7 +78,7 @@ async fn serve(webhook: &Webhook, pki: &Pki) -> Serving {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("https://{}", listener.local_addr().expect("an address"));
     let (end, ended) = oneshot::channel::<()>();
-    let tls = TlsOptions::new(pki.server_config().expect("tls"));
+    let tls = FaceOptions::new(pki.server_config().expect("tls"));
     let router = webhook.router();
     tokio::spawn(async move {
         let over = async { drop(ended.await) };
@@ -108,7 +108,7 @@ async fn every_case_ends_the_same_over_https() {
     let rows = all();
     assert!(rows.len() >= 150, "{} cases", rows.len());
     for row in &rows {
-        let webhook = Webhook::with_view(rights(row.granted), row.settings, row.world.view());
+        let webhook = Webhook::with_view(rights(row.granted), row.settings.clone(), row.world.view());
         let serving = serve(&webhook, &pki).await;
         for (stage, word) in [(Stage::Mutate, "mutate"), (Stage::Validate, "validate")] {
             let path = format!("/{}/{word}", row.resource);
@@ -127,7 +127,7 @@ async fn what_is_no_review_is_refused_with_a_code() {
     let folder = tempfile::tempdir().expect("a folder");
     let pki = pki(folder.path());
     let row = &all()[0];
-    let webhook = Webhook::with_view(rights(true), row.settings, World::usual().view());
+    let webhook = Webhook::with_view(rights(true), row.settings.clone(), World::usual().view());
     let serving = serve(&webhook, &pki).await;
     for (path, review, expected) in [
         ("/jobs/validate", json!({"kind": "Pod"}), 400),
@@ -139,7 +139,7 @@ async fn what_is_no_review_is_refused_with_a_code() {
     }
     assert_eq!(code(&serving.client, "/readyz").await, 200);
 
-    let blind = serve(&Webhook::new(rights(true), row.settings), &pki).await;
+    let blind = serve(&Webhook::new(rights(true), row.settings.clone()), &pki).await;
     assert_eq!(ask(&blind.client, "/jobs/validate", &row.review()).await, Err(503));
     assert_eq!(code(&blind.client, "/readyz").await, 503);
     assert_eq!(code(&blind.client, "/healthz").await, 200);
@@ -162,7 +162,8 @@ async fn the_binary_watches_a_cluster() {
     let server = tokio::task::block_in_place(|| Server::start(&folder.path().join("data"), &["--nodes", "2"]));
     let certificates = folder.path().join("certs");
     let mut child = Command::new(env!("CARGO_BIN_EXE_basalt"))
-        .args(["webhook", "--listen", "127.0.0.1:0", "--kubeconfig"])
+        .args(["webhook", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"])
+        .arg("--kubeconfig")
         .arg(server.kubeconfig())
         .arg("--cert-dir")
         .arg(&certificates)
@@ -171,8 +172,13 @@ async fn the_binary_watches_a_cluster() {
         .expect("the binary starts");
     let stdout = child.stdout.take().expect("stdout is piped");
     let _running = Running(child);
-    let line = BufReader::new(stdout).lines().next().expect("a line").expect("text");
-    let url = line.split_whitespace().last().expect("a url").to_owned();
+    let mut lines = BufReader::new(stdout).lines().map(|line| line.expect("text"));
+    // Where operators look, and where admission is.
+    let mut url = || {
+        let line = lines.next().expect("a line");
+        line.split_whitespace().last().expect("a url").to_owned()
+    };
+    let (desk, url) = (url(), url());
     let authority = std::fs::read_to_string(certificates.join("ca.crt")).expect("the authority is kept");
     let client = client(&url, &authority);
     let deadline = Instant::now() + Duration::from_secs(30);
@@ -194,6 +200,11 @@ async fn the_binary_watches_a_cluster() {
     let answer = ask(&client, "/queues/validate", &queue).await.expect("an answer");
     let message = answer["response"]["status"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("nodes offer, which is 32"), "{answer}");
+    let desk = desk.trim_start_matches("http://");
+    let metrics = tokio::task::block_in_place(|| http_get(desk, "/metrics"));
+    let denied = r#"basalt_admission_reviews_total{resource="queues",stage="validate",answer="denied"} 1"#;
+    assert!(metrics.contains(denied), "{metrics}");
+    assert!(tokio::task::block_in_place(|| http_get(desk, "/readyz")).contains(" 200 "));
 }
 
 /// Who is slow, or talks too much before saying anything, is cut.
@@ -202,13 +213,13 @@ async fn a_connection_that_says_nothing_ends_and_a_large_head_is_refused() {
     use tokio::io::AsyncReadExt;
     let folder = tempfile::tempdir().expect("a folder");
     let pki = pki(folder.path());
-    let webhook = Webhook::with_view(rights(true), all()[0].settings, World::usual().view());
+    let webhook = Webhook::with_view(rights(true), all()[0].settings.clone(), World::usual().view());
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
-    let options = TlsOptions {
+    let options = FaceOptions {
         patience: Duration::from_millis(200),
         head_max: Some(16 * 1024),
-        ..TlsOptions::new(pki.server_config().expect("tls"))
+        ..FaceOptions::new(pki.server_config().expect("tls"))
     };
     let (_end, ended) = oneshot::channel::<()>();
     tokio::spawn(serve_router(listener, webhook.router(), options, async {

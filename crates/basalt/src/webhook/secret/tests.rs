@@ -5,7 +5,10 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
 use super::*;
+use basalt_admission::Settings;
+
 use crate::embedded;
+use crate::webhook::Webhook;
 use crate::webhook::inject::inject;
 
 const NAME: &str = "basalt-webhook-tls";
@@ -127,7 +130,8 @@ async fn the_bundle_is_kept_in_the_configuration() {
     let api: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
     let (bundle, follow) = watch::channel("one".to_owned());
     let target = "validating/basalt-validate".parse().expect("a target");
-    tokio::spawn(inject(client.clone(), target, follow, None));
+    let webhook = Webhook::new(client.clone(), Settings::default());
+    tokio::spawn(inject(webhook, target, follow, None));
     let holds = async |text: &str| {
         let found = api.get_opt("basalt-validate").await.expect("an answer");
         let hooks = found.and_then(|found| found.webhooks).unwrap_or_default();
