@@ -44,7 +44,7 @@ pub(crate) fn run(root: &Path, filter: &[&str]) -> Result<()> {
     let helm = built(root, "helm", &tools)?;
     let programs = built(root, "conformance", &tools)?;
     let objects = root.join(".cache/chart.yaml");
-    render(root, &helm, &objects)?;
+    render(root, &helm, "manager", &objects)?;
     let logs = root.join(".cache/audit");
     if logs.exists() {
         std::fs::remove_dir_all(&logs)?;
@@ -72,8 +72,24 @@ pub(crate) fn run(root: &Path, filter: &[&str]) -> Result<()> {
         let is_current = std::fs::read_to_string(root.join(PAGE))? == current_page(root)?;
         ensure!(is_current, "{PAGE} is not up to date: run cargo xtask suite");
         let logs = std::fs::read_dir(&logs)?.map(|entry| Ok(entry?.path()));
-        rights::run(&objects, &logs.collect::<Result<Vec<_>>>()?)?;
+        let logs = logs.collect::<Result<Vec<_>>>()?;
+        rights::run(&objects, false, &logs)?;
+        let split = root.join(".cache/chart-split.yaml");
+        render(root, &helm, "split", &split)?;
+        rights::run(&split, true, &logs)?;
+        on_embedded(root, &programs, "conformance")?;
     }
+    Ok(())
+}
+
+/// Runs a case that needs what was built here on the other backend too.
+fn on_embedded(root: &Path, programs: &Path, case: &str) -> Result<()> {
+    let status = Command::new(env!("CARGO"))
+        .current_dir(root)
+        .args(["test", "--locked", "--workspace", "--test", "it", "--", case])
+        .env("BASALT_CONFORMANCE", programs.parent().unwrap_or(root))
+        .status()?;
+    ensure!(status.success(), "{case} failed on the embedded server");
     Ok(())
 }
 
@@ -101,11 +117,12 @@ fn built(root: &Path, name: &str, tools: &Path) -> Result<PathBuf> {
 }
 
 /// The chart's objects as they are installed for the suite.
-fn render(root: &Path, helm: &Path, objects: &Path) -> Result<()> {
+fn render(root: &Path, helm: &Path, mode: &str, objects: &Path) -> Result<()> {
     let output = Command::new(helm)
         .current_dir(root)
         .args(["template", "basalt", "charts/basalt", "--namespace", "basalt-system"])
-        .args(["--values", "charts/basalt/ci/kube-test.yaml"])
+        .args(["--values", "charts/basalt/ci/kube-test.yaml", "--set"])
+        .arg(format!("mode={mode}"))
         .output()
         .context("running helm")?;
     ensure!(

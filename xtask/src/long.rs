@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 /// One run: what it is called, a variable of its environment, the arguments of cargo, divided by spaces.
 type Run = (&'static str, Option<(&'static str, &'static str)>, &'static str);
 
-const RUNS: [Run; 10] = [
+const RUNS: [Run; 11] = [
     (
         "200 kills of the real server under load",
         Some(("BASALT_CRASH_KILLS", "200")),
@@ -18,6 +18,11 @@ const RUNS: [Run; 10] = [
         "100 kills of the real server while real processes run on this machine",
         Some(("BASALT_LOCAL_KILLS", "100")),
         "test --release -p basalt --test it -- outlive --nocapture",
+    ),
+    (
+        "on a real kube-apiserver: the leader is killed in the middle of 5,000 pods",
+        Some(("BASALT_FAILOVER_PODS", "5000")),
+        "xtask kube-test a_standby_goes_on_when_the_leader_is_killed",
     ),
     (
         "10,000 random clusters with the auditor watching: clean after every cycle, no evictions in circles",

@@ -1,6 +1,7 @@
 //! `cargo xtask rights`: the roles of the chart against what an API server noted down while everything was exercised.
 //!
-//! A request of ours that was refused is a right that is missing; a right that no request needed is one too many.
+//! A request of ours that was refused is a right that is missing; a right that no request needed is one too many. Where
+//! one process has several parts, its requests say which of them asks, and each is held against that part's own roles.
 
 mod roles;
 
@@ -31,6 +32,8 @@ const UNSEEN: &[Unseen] = &[
         "certificates are renewed after weeks: webhook::secret",
     ),
 ];
+/// How the names of our parts begin.
+const OURS: &str = "basalt-";
 /// Findings of one kind that are printed.
 const SHOWN_MAX: usize = 50;
 
@@ -84,6 +87,8 @@ struct Event {
     object_ref: Option<ObjectRef>,
     #[serde(rename = "requestURI", default)]
     uri: String,
+    #[serde(default)]
+    user_agent: String,
     response_status: Option<ResponseStatus>,
     #[serde(default)]
     annotations: BTreeMap<String, String>,
@@ -117,6 +122,16 @@ impl Event {
         match self.annotations.get("authorization.k8s.io/decision") {
             Some(decision) => decision == "forbid",
             None => self.response_status.as_ref().is_some_and(|status| status.code == 403),
+        }
+    }
+
+    /// Whose rights count: those of the account, or of the part that it says to be.
+    fn account(&self, by_part: bool) -> String {
+        let account = &self.user.username;
+        let part = self.user_agent.split_once('/').map_or("", |(part, _)| part);
+        match account.rsplit_once(':').filter(|_| by_part && part.starts_with(OURS)) {
+            Some((namespace, _)) => format!("{namespace}:{part}"),
+            None => account.clone(),
         }
     }
 
@@ -168,6 +183,8 @@ impl Report {
 /// The comparison, fed line by line.
 struct Comparison {
     roles: Roles,
+    /// Requests count for the part that they say to come from.
+    by_part: bool,
     unseen: &'static [Unseen],
     used: BTreeMap<String, BTreeSet<Atom>>,
     /// Requests that were allowed, by account.
@@ -176,7 +193,7 @@ struct Comparison {
 }
 
 impl Comparison {
-    fn new(roles: &str, unseen: &'static [Unseen]) -> Result<Self> {
+    fn new(roles: &str, by_part: bool, unseen: &'static [Unseen]) -> Result<Self> {
         let roles = Roles::read(roles)?;
         let rights = roles.accounts().map(|(_, atoms)| atoms.len()).sum();
         if rights == 0 {
@@ -188,6 +205,7 @@ impl Comparison {
         };
         Ok(Self {
             roles,
+            by_part,
             unseen,
             used: BTreeMap::new(),
             allowed: BTreeSet::new(),
@@ -200,21 +218,24 @@ impl Comparison {
             return Ok(());
         }
         let event: Event = serde_json::from_str(line).context("not an audit event")?;
-        let Some(atoms) = self.roles.of(&event.user.username) else {
+        let account = event.account(self.by_part);
+        let Some(atoms) = self.roles.of(&account) else {
             return Ok(()); // somebody else
         };
         self.report.requests += 1;
         let atom = event.atom();
-        if event.is_denied() {
+        // The account may have the right by a role of another part.
+        let by_part = self.by_part;
+        let is_lent = |request: &Atom| by_part && !atoms.iter().any(|right| right.allows(request));
+        if event.is_denied() || atom.as_ref().is_some_and(is_lent) {
             let what = atom.map_or_else(|| format!("{} {}", event.verb, event.uri), |atom| atom.to_string());
-            let key = (event.user.username, what);
-            *self.report.missing.entry(key).or_default() += 1;
+            *self.report.missing.entry((account, what)).or_default() += 1;
             return Ok(());
         }
         let Some(request) = atom else { return Ok(()) };
-        let what = (event.user.username.clone(), request.to_string());
+        let what = (account.clone(), request.to_string());
         self.allowed.insert(what);
-        let used = self.used.entry(event.user.username).or_default();
+        let used = self.used.entry(account).or_default();
         for right in atoms.iter().filter(|right| right.allows(&request)) {
             if !used.contains(right) {
                 used.insert(right.clone());
@@ -253,9 +274,9 @@ impl Comparison {
 }
 
 /// Compares the roles in a rendered chart with audit logs; any finding is a failure.
-pub(crate) fn run(roles: &Path, audits: &[PathBuf]) -> Result<()> {
+pub(crate) fn run(roles: &Path, by_part: bool, audits: &[PathBuf]) -> Result<()> {
     let text = std::fs::read_to_string(roles).with_context(|| format!("reading {}", roles.display()))?;
-    let mut comparison = Comparison::new(&text, UNSEEN).with_context(|| roles.display().to_string())?;
+    let mut comparison = Comparison::new(&text, by_part, UNSEEN).with_context(|| roles.display().to_string())?;
     for path in audits {
         let file = std::fs::File::open(path).with_context(|| format!("reading {}", path.display()))?;
         for (number, line) in BufReader::new(file).lines().enumerate() {
@@ -265,16 +286,18 @@ pub(crate) fn run(roles: &Path, audits: &[PathBuf]) -> Result<()> {
         }
     }
     let report = comparison.end()?;
-    eprintln!("{} requests of our accounts, {} rights", report.requests, report.rights);
+    let whose = if by_part { "parts" } else { "accounts" };
+    eprintln!("{} requests of our {whose}, {} rights", report.requests, report.rights);
     crate::report(Ok(report.findings()))
 }
 
-/// Reads `--roles FILE --audit FILE...`; a folder stands for the files in it.
+/// Reads `--roles FILE [--by-part] --audit FILE...`; a folder stands for the files in it.
 pub(crate) fn main(words: &[&str]) -> Result<()> {
-    let (mut roles, mut audits, mut flag) = (None, Vec::new(), "");
+    let (mut roles, mut audits, mut flag, mut by_part) = (None, Vec::new(), "", false);
     for &word in words {
         match (word, flag) {
             ("--roles" | "--audit", _) => flag = word,
+            ("--by-part", _) => by_part = true,
             (file, "--roles") if roles.is_none() => roles = Some(PathBuf::from(file)),
             (file, "--audit") => audits.extend(files(Path::new(file))?),
             _ => bail!("{word:?} is not expected: cargo xtask rights --roles FILE --audit FILE..."),
@@ -284,7 +307,7 @@ pub(crate) fn main(words: &[&str]) -> Result<()> {
     if audits.is_empty() {
         bail!("--audit FILE... is missing: audit logs of kube-apiserver, at level Metadata");
     }
-    run(&roles, &audits)
+    run(&roles, by_part, &audits)
 }
 
 fn files(path: &Path) -> Result<Vec<PathBuf>> {

@@ -17,6 +17,7 @@
 
 {{- define "basalt.webhookArguments" -}}
 - webhook
+{{- include "basalt.nameArguments" . }}
 {{- include "basalt.commonArguments" (dict "root" . "part" "webhook") }}
 {{- include "basalt.admissionArguments" . }}
 {{- end }}
@@ -41,9 +42,7 @@
 {{- end }}
 
 {{- define "basalt.commonArguments" }}
-{{- if ne .part "webhook" }}
 - --metrics-listen=0.0.0.0:{{ include "basalt.port" .part }}
-{{- end }}
 - --log={{ .root.Values.log.filter }}
 - --log-format={{ .root.Values.log.format }}
 {{- end }}

@@ -37,7 +37,7 @@ app.kubernetes.io/component: {{ . }}
 
 {{/* The port of /healthz, /readyz and /metrics of a part. */}}
 {{- define "basalt.port" -}}
-{{ ternary 8081 8080 (eq . "controllers") }}
+{{ get (dict "controllers" "8081" "webhook" "8082") . | default "8080" }}
 {{- end }}
 
 {{/* What every container of ours may do: nothing but its work. */}}

@@ -72,7 +72,7 @@ const ALL: [&str; 4] = [
 ];
 
 fn check(lines: &[&str], expected: &[&str]) {
-    let mut comparison = Comparison::new(ROLES, &[]).expect("roles");
+    let mut comparison = Comparison::new(ROLES, false, &[]).expect("roles");
     for line in lines {
         comparison.take_in(&event(line)).expect("an event");
     }
@@ -146,23 +146,56 @@ fn a_request_that_was_refused_is_found() {
 
 #[test]
 fn nothing_to_compare_is_an_error() {
-    assert!(Comparison::new("kind: ConfigMap\n", &[]).is_err());
+    assert!(Comparison::new("kind: ConfigMap\n", false, &[]).is_err());
     let unbound = ROLES.replace("kind: ClusterRole, name: scheduler", "kind: ClusterRole, name: gone");
     assert!(
-        Comparison::new(&unbound, &[]).is_err(),
+        Comparison::new(&unbound, false, &[]).is_err(),
         "a binding to a role that is not there"
     );
-    let comparison = Comparison::new(ROLES, &[]).expect("roles");
+    let comparison = Comparison::new(ROLES, false, &[]).expect("roles");
     assert!(comparison.end().is_err(), "no request at all");
-    let mut comparison = Comparison::new(ROLES, &[]).expect("roles");
+    let mut comparison = Comparison::new(ROLES, false, &[]).expect("roles");
     assert!(comparison.take_in("no JSON").is_err());
 }
 
 #[test]
 fn a_right_that_need_not_be_seen_is_no_finding() {
-    let mut comparison = Comparison::new(ROLES, &[("", "pods", "get", "rare")]).expect("roles");
+    let mut comparison = Comparison::new(ROLES, false, &[("", "pods", "get", "rare")]).expect("roles");
     for line in all_but(1, &[]) {
         comparison.take_in(&event(line)).expect("an event");
     }
     assert_eq!(comparison.end().expect("a report").findings(), Vec::<String>::new());
+}
+
+#[test]
+fn a_part_has_to_have_its_rights_itself() {
+    let roles = ROLES.replace("name: s, namespace: ours", "name: basalt-s, namespace: ours");
+    let of = |agent: &str, line: &str| {
+        let mut event: serde_json::Value = serde_json::from_str(&event(line)).expect("an event");
+        event["userAgent"] = json!(agent);
+        event.to_string()
+    };
+    let check = |agent: &str, more: &str, expected: &[&str]| {
+        let mut comparison = Comparison::new(&roles, true, &[]).expect("roles");
+        for line in ALL.iter().map(|line| of("basalt-s/1", line)).chain([of(agent, more)]) {
+            comparison
+                .take_in(&line.replace("ours:s", "ours:manager"))
+                .expect("an event");
+        }
+        let findings = comparison.end().expect("a report").findings();
+        let short = |finding: &String| finding.replace("system:serviceaccount:", "");
+        assert_eq!(
+            findings.iter().map(short).collect::<Vec<_>>(),
+            expected,
+            "{agent} {more}"
+        );
+    };
+    check("basalt-s/1", "ours:s get pods d q", &[]);
+    // The server allowed it, by a role of another part.
+    check(
+        "basalt-s/1",
+        "ours:s delete pods d p",
+        &["missing right: ours:basalt-s: delete pods p in d (refused 1 times)"],
+    );
+    check("basalt-t/1", "ours:s delete pods d p", &[]);
 }
