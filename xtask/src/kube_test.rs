@@ -43,8 +43,11 @@ pub(crate) fn run(root: &Path, filter: &[&str]) -> Result<()> {
     let engine = built(root, "kubernetes", &tools)?;
     let helm = built(root, "helm", &tools)?;
     let programs = built(root, "conformance", &tools)?;
+    let rendered = Rendered { root, helm: &helm };
     let objects = root.join(".cache/chart.yaml");
-    render(root, &helm, "manager", &objects)?;
+    std::fs::write(&objects, rendered.system("manager")?)?;
+    let uninstall = root.join(".cache/uninstall.yaml");
+    std::fs::write(&uninstall, rendered.uninstallation()?)?;
     let logs = root.join(".cache/audit");
     if logs.exists() {
         std::fs::remove_dir_all(&logs)?;
@@ -64,6 +67,7 @@ pub(crate) fn run(root: &Path, filter: &[&str]) -> Result<()> {
     command
         .env("BASALT_KUBERNETES", engine)
         .env("BASALT_CHART_OBJECTS", &objects)
+        .env("BASALT_UNINSTALL_OBJECTS", &uninstall)
         .env("BASALT_AUDIT_LOGS", &logs)
         .env("BASALT_CONFORMANCE", programs.parent().unwrap_or(&tools))
         .env("BASALT_REQUIRE_KUBECTL", "1");
@@ -73,10 +77,12 @@ pub(crate) fn run(root: &Path, filter: &[&str]) -> Result<()> {
         ensure!(is_current, "{PAGE} is not up to date: run cargo xtask suite");
         let logs = std::fs::read_dir(&logs)?.map(|entry| Ok(entry?.path()));
         let logs = logs.collect::<Result<Vec<_>>>()?;
-        rights::run(&objects, false, &logs)?;
-        let split = root.join(".cache/chart-split.yaml");
-        render(root, &helm, "split", &split)?;
-        rights::run(&split, true, &logs)?;
+        // Once as it ran, and once as it would run with an account for each part.
+        for (mode, by_part) in [("manager", false), ("split", true)] {
+            let roles = root.join(format!(".cache/roles-{mode}.yaml"));
+            std::fs::write(&roles, rendered.system(mode)? + "\n---\n" + &rendered.uninstallation()?)?;
+            rights::run(&roles, by_part, &logs)?;
+        }
         on_embedded(root, &programs, "conformance")?;
     }
     Ok(())
@@ -116,21 +122,39 @@ fn built(root: &Path, name: &str, tools: &Path) -> Result<PathBuf> {
     Ok(output)
 }
 
-/// The chart's objects as they are installed for the suite.
-fn render(root: &Path, helm: &Path, mode: &str, objects: &Path) -> Result<()> {
-    let output = Command::new(helm)
-        .current_dir(root)
-        .args(["template", "basalt", "charts/basalt", "--namespace", "basalt-system"])
-        .args(["--values", "charts/basalt/ci/kube-test.yaml", "--set"])
-        .arg(format!("mode={mode}"))
-        .output()
-        .context("running helm")?;
-    ensure!(
-        output.status.success(),
-        "helm template: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(std::fs::write(objects, output.stdout)?)
+/// Objects of the chart, rendered for the suite.
+struct Rendered<'a> {
+    root: &'a Path,
+    helm: &'a Path,
+}
+
+impl Rendered<'_> {
+    fn render(&self, arguments: &[&str]) -> Result<String> {
+        let output = Command::new(self.helm)
+            .current_dir(self.root)
+            .args(["template", "basalt", "charts/basalt", "--namespace", "basalt-system"])
+            .args(["--values", "charts/basalt/ci/kube-test.yaml"])
+            .args(arguments)
+            .output()
+            .context("running helm")?;
+        ensure!(
+            output.status.success(),
+            "helm template: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// What is installed, in one mode or the other.
+    fn system(&self, mode: &str) -> Result<String> {
+        self.render(&["--set", &format!("mode={mode}")])
+    }
+
+    /// What is installed before an uninstallation.
+    fn uninstallation(&self) -> Result<String> {
+        let file = "templates/uninstall.yaml";
+        self.render(&["--set", "uninstallHook.enabled=true", "--show-only", file])
+    }
 }
 
 /// Writes the page that says where each case runs.

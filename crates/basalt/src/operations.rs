@@ -41,7 +41,7 @@ const HEAD_MAX: u32 = 64 * 1024;
 /// A connection on which nothing is asked is ended after this.
 const IDLE_MAX: Duration = Duration::from_mins(2);
 /// A page of metrics is shown for so long.
-const PAGE_AGE_MAX: Duration = Duration::from_millis(500);
+const PAGE_AGE_MAX: Duration = Duration::from_millis(100);
 /// The last line of a page of metrics.
 const END: &str = "# EOF\n";
 
@@ -209,7 +209,7 @@ fn text(registry: &Registry) -> String {
 pub struct Desk {
     parts: Arc<Vec<Box<dyn Part>>>,
     leaving: Arc<AtomicBool>,
-    /// The page of metrics, and when it was made: however many ask, the loops are asked once a second.
+    /// The page of metrics, and when it was made: however many ask, the loops are asked a few times a second.
     page: Arc<Mutex<Option<(Instant, String)>>>,
 }
 

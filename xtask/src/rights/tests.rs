@@ -160,11 +160,19 @@ fn nothing_to_compare_is_an_error() {
 
 #[test]
 fn a_right_that_need_not_be_seen_is_no_finding() {
-    let mut comparison = Comparison::new(ROLES, false, &[("", "pods", "get", "rare")]).expect("roles");
-    for line in all_but(1, &[]) {
-        comparison.take_in(&event(line)).expect("an event");
+    const OF_ANY: &[super::Unseen] = &[("", "", "pods", "get", "rare")];
+    const OF_ANOTHER: &[super::Unseen] = &[(":t", "", "pods", "get", "rare")];
+    for (unseen, findings) in [(OF_ANY, 0), (OF_ANOTHER, 1)] {
+        let mut comparison = Comparison::new(ROLES, false, unseen).expect("roles");
+        for line in all_but(1, &[]) {
+            comparison.take_in(&event(line)).expect("an event");
+        }
+        assert_eq!(
+            comparison.end().expect("a report").findings().len(),
+            findings,
+            "{unseen:?}"
+        );
     }
-    assert_eq!(comparison.end().expect("a report").findings(), Vec::<String>::new());
 }
 
 #[test]

@@ -210,3 +210,34 @@ fn the_webhook_restarts_and_guards_our_kinds_alone_meanwhile() {
     reach_running(&server, "after");
     server.audit(true);
 }
+
+#[test]
+fn nothing_hangs_when_the_system_is_gone() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let Some(mut server) = cluster_for(folder.path(), 100) else {
+        return;
+    };
+    let queue = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: team}\nspec: {weight: 1}\n";
+    apply(&server, queue);
+    apply(&server, &job("before", 4, "1", ""));
+    reach_running(&server, "before");
+    eventually("the queue has its finalizer", PATIENCE, || {
+        let finalizers = server.kubectl(&["get", "queue", "team", "-o", "jsonpath={.metadata.finalizers}"]);
+        finalizers.contains("basalt.sh/queue").then_some(())
+    });
+    assert_eq!(server.stop(), Some(0), "SIGTERM is a clean end");
+    let done = server.cluster().uninstall();
+    assert!(done.status.success(), "{done:?}");
+    for kind in ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"] {
+        let left = server.kubectl(&["get", kind, "-o", "name"]);
+        assert!(!left.contains("basalt"), "{left}");
+    }
+    let left = server.kubectl(&["get", "secrets", "-n", "basalt-system", "-o", "name"]);
+    assert!(!left.contains("basalt-webhook-tls"), "{left}");
+    // Who wants to can go on with these objects, or remove them: nobody has to be asked.
+    server.kubectl(&["delete", "queue", "team", "--timeout=30s"]);
+    server.kubectl(&["get", "vcjob", "before"]);
+    server.kubectl(&["delete", "vcjob", "before", "--timeout=30s"]);
+    let again = server.cluster().uninstall();
+    assert!(again.status.success(), "it can be repeated: {again:?}");
+}

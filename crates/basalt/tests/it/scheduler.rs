@@ -49,11 +49,9 @@ fn the_configuration_is_read_again_when_it_changes() {
     eventually("allocate is in force", PATIENCE, || {
         is_running(&server, "first").then_some(())
     });
-    assert_eq!(
-        metric(&server, "basalt_conf_warnings"),
-        Some(1.0),
-        "one key is not understood"
-    );
+    eventually("one key is not understood", PATIENCE, || {
+        (metric(&server, "basalt_conf_warnings") == Some(1.0)).then_some(())
+    });
 
     write_conf(&conf.join("..2").join("volcano-scheduler.conf"), "actions: alocate\n");
     eventually("the bad file is noticed", PATIENCE, || {
@@ -67,6 +65,19 @@ fn the_configuration_is_read_again_when_it_changes() {
     apply(&server, &job("second", 2, "100m", ""));
     eventually("the former configuration stays in force", PATIENCE, || {
         is_running(&server, "second").then_some(())
+    });
+    // The same mistake again is the same event, once more.
+    let file = conf.join("..2").join("volcano-scheduler.conf");
+    for (text, good) in [("actions: allocate\n", 1.0), ("actions: alocate\n", 0.0)] {
+        write_conf(&file, text);
+        eventually("the file is noticed", PATIENCE, || {
+            (metric(&server, "basalt_conf_good") == Some(good)).then_some(())
+        });
+    }
+    eventually("the event counts", PATIENCE, || {
+        let path = "jsonpath={.items[?(@.reason==\"BadConfiguration\")].count}";
+        let counts = server.kubectl(&["get", "events", "-o", path]);
+        counts.split(' ').any(|count| count == "2").then_some(())
     });
     server.audit(true);
 }

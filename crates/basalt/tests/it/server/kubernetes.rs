@@ -16,6 +16,8 @@ use super::eventually;
 pub(crate) const ENGINE: &str = "BASALT_KUBERNETES";
 /// Names the chart's objects, rendered.
 const OBJECTS: &str = "BASALT_CHART_OBJECTS";
+/// Names the objects that an uninstallation needs, rendered.
+const UNINSTALL: &str = "BASALT_UNINSTALL_OBJECTS";
 /// Names a folder in which the audit logs of all clusters are gathered.
 const AUDIT_LOGS: &str = "BASALT_AUDIT_LOGS";
 const NAMESPACE: &str = "basalt-system";
@@ -114,7 +116,7 @@ impl Cluster {
         if is_new {
             cluster.install();
         }
-        cluster.write_kubeconfig();
+        cluster.kubeconfig_of("manager");
         cluster.manager = Some(cluster.start_manager("manager", &[]));
         cluster.await_admission();
         cluster.await_leader();
@@ -156,12 +158,30 @@ impl Cluster {
         });
     }
 
-    /// Makes a kubeconfig of the manager's service account.
-    fn write_kubeconfig(&self) {
-        let token = self.kubectl(&["create", "token", "basalt-manager", "-n", NAMESPACE, "--duration=2h"]);
+    /// Makes a kubeconfig of a part's service account.
+    fn kubeconfig_of(&self, part: &str) -> PathBuf {
+        let account = format!("basalt-{part}");
+        let token = self.kubectl(&["create", "token", &account, "-n", NAMESPACE, "--duration=2h"]);
         let admin = std::fs::read_to_string(self.folder.join("kubeconfig")).expect("a kubeconfig");
         let own = admin.replace("token: administrator", &format!("token: {}", token.trim()));
-        std::fs::write(self.folder.join("manager.kubeconfig"), own).expect("a kubeconfig");
+        let path = self.folder.join(format!("{part}.kubeconfig"));
+        std::fs::write(&path, own).expect("a kubeconfig");
+        path
+    }
+
+    /// Does what the chart's Job does before an uninstallation, under its account.
+    pub(crate) fn uninstall(&self) -> Output {
+        let rendered = std::fs::read_to_string(path_of(UNINSTALL)).expect("the objects");
+        let is_job = |object: &&str| object.lines().any(|line| line == "kind: Job");
+        let objects: Vec<&str> = rendered.split("\n---").filter(|object| !is_job(object)).collect();
+        let file = self.folder.join("uninstall.yaml");
+        std::fs::write(&file, objects.join("\n---")).expect("a manifest");
+        self.kubectl(&["apply", "-f", file.to_str().expect("a path of text")]);
+        Command::new(env!("CARGO_BIN_EXE_basalt"))
+            .args(["uninstall", "--namespace", NAMESPACE, "--kubeconfig"])
+            .arg(self.kubeconfig_of("uninstall"))
+            .output()
+            .expect("basalt uninstall runs")
     }
 
     /// Waits until our kinds are admitted: the API server takes a while to see the webhook's address and authority, and the
