@@ -46,10 +46,12 @@ const QUEUES: Pace = Pace {
     ..Pace::after(Duration::from_millis(200))
 };
 /// How many pods of a group run changes with every one of them; people need it when they are few, or have all started.
-const COUNTS_PAUSE: Duration = Duration::from_millis(500);
+const COUNTS_PAUSE: Duration = Duration::from_secs(1);
 
-/// A group that has too few pods is most likely still being made: it says so only after this.
+/// A group that has too few pods is most likely still being made: it says so only when no pod has come for so long.
 const GATHERING: SignedDuration = SignedDuration::from_secs(5);
+/// And if it has none at all, they are on their way, and whoever makes them has much to do.
+const UNMADE: SignedDuration = SignedDuration::from_secs(30);
 
 /// What was last told of one group.
 struct Told {
@@ -130,8 +132,8 @@ pub(super) struct Narrator {
     /// Groups of which reasons stand.
     reasoned: BTreeSet<String>,
     waiting: Arc<WaitingList>,
-    /// Groups that have too few pods, of which nothing was told yet, and since when.
-    gathering: BTreeMap<Arc<str>, Timestamp>,
+    /// Groups that have too few pods, of which nothing was told yet: how many they have, and since when.
+    gathering: BTreeMap<Arc<str>, (u32, Timestamp)>,
     numbers: Bucket,
     /// Some numbers are older than they should be: look again then.
     stale_until: Option<Timestamp>,
@@ -281,7 +283,7 @@ impl Narrator {
         let codes = |reasons: &[Reason]| reasons.iter().map(|reason| reason.code.clone()).collect::<Vec<_>>();
         let only_numbers = codes(&told.status.reasons) == codes(&waiting.reasons);
         let (is_first, reasoned_at) = (told.status.reasons.is_empty(), told.reasoned_at);
-        if is_first && self.is_gathering(waiting, now) {
+        if is_first && self.is_gathering(waiting, state, now) {
             return;
         }
         if only_numbers && !drafts.contains_key(&*waiting.pod_group) {
@@ -304,13 +306,19 @@ impl Narrator {
     }
 
     /// Whether a group lacks nothing but pods, and not for long.
-    fn is_gathering(&mut self, waiting: &Waiting, now: Timestamp) -> bool {
+    fn is_gathering(&mut self, waiting: &Waiting, state: &State, now: Timestamp) -> bool {
         let lacks_pods = |reason: &Reason| reason.code == Code::GangNotReady;
         if !waiting.reasons.iter().all(lacks_pods) {
             return false;
         }
-        let since = *self.gathering.entry(waiting.pod_group.clone()).or_insert(now);
-        let due = since.saturating_add(GATHERING).unwrap_or(now);
+        let job = state.model.jobs.find(&waiting.pod_group);
+        let pods = job.map_or(0, |job| state.ledger.counts(job).total());
+        let known = self.gathering.entry(waiting.pod_group.clone()).or_insert((pods, now));
+        if known.0 != pods {
+            *known = (pods, now);
+        }
+        let patience = if pods == 0 { UNMADE } else { GATHERING };
+        let due = known.1.saturating_add(patience).unwrap_or(now);
         if due > now {
             self.look_again(due);
         }
