@@ -34,10 +34,10 @@ fn the_demo_runs_to_its_end_in_a_pipe() {
     }
     for said in [
         "monthly-report in reports is Pending: ",
-        "train-vision-worker-0: worker 0: epoch 1 of 12",
+        ": epoch 1 of 12", // of a few lines of each job are shown, and its workers speak in any order
         ": we are 5",
         "import-orders-reader-0: orders.csv: no such file",
-        "monthly-report-writer-2: writer 2: there is room at last",
+        ": there is room at last",
         "all jobs have ended",
     ] {
         let said_so = text.lines().any(|line| line.contains(said));
