@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::server::{Server, eventually};
 
 /// Nothing takes longer, unless it never comes.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where the scheduler's configuration matters: which one.
 #[derive(Debug, Clone, Copy)]
