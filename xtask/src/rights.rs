@@ -197,8 +197,6 @@ struct Comparison {
     by_part: bool,
     unseen: &'static [Unseen],
     used: BTreeMap<String, BTreeSet<Atom>>,
-    /// Requests that were allowed, by account.
-    allowed: BTreeSet<(String, String)>,
     report: Report,
 }
 
@@ -218,7 +216,6 @@ impl Comparison {
             by_part,
             unseen,
             used: BTreeMap::new(),
-            allowed: BTreeSet::new(),
             report,
         })
     }
@@ -234,17 +231,19 @@ impl Comparison {
         };
         self.report.requests += 1;
         let atom = event.atom();
-        // The account may have the right by a role of another part.
-        let by_part = self.by_part;
-        let is_lent = |request: &Atom| by_part && !atoms.iter().any(|right| right.allows(request));
-        if event.is_denied() || atom.as_ref().is_some_and(is_lent) {
+        let is_granted = |request: &Atom| atoms.iter().any(|right| right.allows(request));
+        let granted = atom.as_ref().is_some_and(is_granted);
+        if event.is_denied() && granted {
+            return Ok(()); // right after its start an API server knows no roles yet, and refuses everybody everything
+        }
+        // What was allowed may have been so by a role of another part.
+        let is_lent = self.by_part && !granted && atom.is_some();
+        if event.is_denied() || is_lent {
             let what = atom.map_or_else(|| format!("{} {}", event.verb, event.uri), |atom| atom.to_string());
             *self.report.missing.entry((account, what)).or_default() += 1;
             return Ok(());
         }
         let Some(request) = atom else { return Ok(()) };
-        let what = (account.clone(), request.to_string());
-        self.allowed.insert(what);
         let used = self.used.entry(account).or_default();
         for right in atoms.iter().filter(|right| right.allows(&request)) {
             if !used.contains(right) {
@@ -258,9 +257,6 @@ impl Comparison {
         if self.report.requests == 0 {
             bail!("the audit logs have no request of any service account that the roles name");
         }
-        // Right after its start an API server knows no roles yet and refuses everybody everything.
-        let allowed = &self.allowed;
-        self.report.missing.retain(|request, _| !allowed.contains(request));
         for (account, atoms) in self.roles.accounts() {
             let used = self.used.get(account);
             let is_used = |atom: &Atom| used.is_some_and(|used| used.contains(atom));
