@@ -23,11 +23,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::definitions;
-use crate::hosting::Hosting;
-use crate::live::controllers::{self, ControllersOptions};
-use crate::live::executor::Executor;
-use crate::live::scheduler::{CONTENT_TYPE, Scheduler, SchedulerOptions};
-use crate::operations::one_page;
+use crate::monitoring::one_page;
+use crate::up::hosting::Hosting;
+use basalt_runtime::controllers::{self, ControllersOptions};
+use basalt_runtime::scheduler::{CONTENT_TYPE, Scheduler, SchedulerOptions};
+use basalt_runtime::write::executor::Executor;
 
 /// Schedulers whose pods are ours: Volcano's name, our own, and Kubernetes' default, for embedded there is no other.
 const SCHEDULERS: [&str; 3] = ["volcano", "basalt", "default-scheduler"];
