@@ -30,8 +30,10 @@ pub mod rehearsal;
 pub mod resources;
 pub mod scenario;
 pub mod session;
+pub mod view;
 
 pub use crate::conf::{Conf, ConfError};
 pub use crate::engine::{Engine, Options, Statistics};
 pub use crate::facts::Event;
 pub use crate::plan::Plan;
+pub use crate::view::{NodeView, PodGroupView, PodView, QueueView};
