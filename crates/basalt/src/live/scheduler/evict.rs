@@ -223,7 +223,7 @@ mod tests {
     }
 
     use crate::live::scripted::{self, Answer};
-    use basalt_apiserver::face::{Server, ServerOptions};
+    use basalt_apiserver::http::{Server, ServerOptions};
     use basalt_apiserver::store::{Backend, Store};
     use kube::Client;
 
