@@ -14,7 +14,7 @@ use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
 use axum::http::{Extensions, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use basalt_apiserver::face::{FaceOptions, ServeError, serve_router};
+use basalt_apiserver::http::{FaceOptions, ServeError, serve_router};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use prometheus_client::encoding::text::encode;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use basalt_apiserver::face::{Server, ServerOptions};
+use basalt_apiserver::http::{Server, ServerOptions};
 use basalt_apiserver::store::{Backend, Store};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;

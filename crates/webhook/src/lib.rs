@@ -16,7 +16,7 @@ mod watches;
 use std::sync::Arc;
 
 use anyhow::Context;
-use basalt_apiserver::face::{FaceOptions, serve_router};
+use basalt_apiserver::http::{FaceOptions, serve_router};
 use basalt_runtime::process;
 use futures::future::join_all;
 use kube::Client;

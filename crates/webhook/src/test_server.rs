@@ -1,6 +1,6 @@
 //! An API server in this process, for tests: with our kinds, and nobody who acts on them.
 
-use basalt_apiserver::face::{Server, ServerOptions, index};
+use basalt_apiserver::http::{Server, ServerOptions, index};
 use basalt_apiserver::store::{Backend, Options, Store};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::PostParams;

@@ -16,7 +16,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("basalt-controllers", &["basalt-api"]),
     ("basalt-admission", &["basalt-api"]),
     ("basalt-audit", &["basalt-api"]),
-    ("basalt-apiserver", &["basalt-api", "basalt-admission"]),
+    ("basalt-apimachinery", &["basalt-api"]),
+    (
+        "basalt-apiserver",
+        &["basalt-api", "basalt-apimachinery", "basalt-admission"],
+    ),
     ("basalt-node", &["basalt-api"]),
     (
         "basalt-runtime",

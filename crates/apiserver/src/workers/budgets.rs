@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use basalt_apimachinery::selector::LabelSelector;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::change;
 use super::feed::{Change, Feed};
-use crate::face::{Call, Server, Sub, at, text, weigh};
-use crate::machinery::selector::LabelSelector;
+use crate::http::{Call, Server, Sub, at, text, weigh};
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
 

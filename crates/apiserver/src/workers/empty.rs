@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::feed::{Change, Feed};
 use super::{change, is_gone, release};
-use crate::face::{
+use crate::http::{
     ApiResult, CLEANUP_FINALIZER, Call, DEFINITIONS, DeleteOptions, Kind, Server, Sub, Verbs, delete_one, head, text,
 };
 use crate::store::{Key, Revision};

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::feed::{Change, Feed};
 use super::{change, is_gone};
-use crate::face::{ApiResult, Call, DeleteOptions, Server, at, delete_one, head, insert, text};
+use crate::http::{ApiResult, Call, DeleteOptions, Server, at, delete_one, head, insert, text};
 use crate::store::{Key, Object};
 
 /// Runs for as long as the server.
@@ -73,7 +73,7 @@ async fn bind(server: &Server, object: &Object) -> ApiResult<()> {
     };
     let volume_call = Call::internal(server, volumes, "", &name);
     let status = |call: Call| Call {
-        sub: Some(crate::face::Sub::Status),
+        sub: Some(crate::http::Sub::Status),
         ..call
     };
     change(&status(volume_call), &volume_uid, |volume| {

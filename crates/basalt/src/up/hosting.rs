@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use basalt_apiserver::face::host::{
+use basalt_apiserver::http::pod_host::{
     ExecAsk, ExecInput, ExecOutput, HostedContainer, LogAsk, LogStream, PodHost, Session,
 };
-use basalt_apiserver::face::{ApiError, ApiResult};
+use basalt_apiserver::http::{ApiError, ApiResult};
 use basalt_node::local::exec::{self, ExecError, ExecPlan, Execution, Input, Output};
 use basalt_node::local::folder::PodFolder;
 use basalt_node::local::logs::{self, LogError, LogWish};

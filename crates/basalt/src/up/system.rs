@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use basalt_admission::Settings;
 use basalt_apiserver::Workers;
-use basalt_apiserver::face::{FaceOptions, Pki, Rules, Server, ServerOptions, serve_tls};
+use basalt_apiserver::http::{FaceOptions, Pki, Rules, Server, ServerOptions, serve_tls};
 use basalt_apiserver::store::{Backend, Options as StoreOptions, Store};
 use basalt_node::fake::{self, FakeOptions, NodeTemplate, Size};
 use basalt_node::local::agent::{self, LocalNode, LocalOptions};
@@ -364,7 +364,7 @@ fn keep_private(folder: &Path) -> anyhow::Result<()> {
 /// A store for the HTTP face, which says by what its objects are selected.
 pub fn store_options(backend: Backend) -> StoreOptions {
     StoreOptions {
-        indexer: basalt_apiserver::face::index,
+        indexer: basalt_apiserver::http::index,
         ..StoreOptions::new(backend)
     }
 }

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use basalt_admission::{Review, Stage, admit};
-use basalt_apiserver::face::{FaceOptions, Pki, serve_router};
+use basalt_apiserver::http::{FaceOptions, Pki, serve_router};
 use basalt_webhook::Webhook;
 use kube::client::Body;
 use kube::{Client, Config};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use basalt_admission::{Operation, Request, Settings, User, Verdict, View, admit};
-use basalt_apiserver::face::{Server, ServerOptions};
+use basalt_apiserver::http::{Server, ServerOptions};
 use basalt_apiserver::store::{Backend, Store};
 use kube::Client;
 use serde::Serialize;

@@ -223,7 +223,7 @@ mod tests {
     }
 
     use crate::scripted_server::{self, Answer};
-    use basalt_apiserver::face::{Server, ServerOptions, index};
+    use basalt_apiserver::http::{Server, ServerOptions, index};
     use basalt_apiserver::store::{Backend, Options as StoreOptions, Store};
     use kube::Client;
 

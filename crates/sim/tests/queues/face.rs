@@ -9,7 +9,7 @@ mod steps;
 use std::cell::Cell;
 
 use axum::body::Body;
-use basalt_apiserver::face::{Identity, Server, ServerOptions, index};
+use basalt_apiserver::http::{Identity, Server, ServerOptions, index};
 use basalt_apiserver::store::{Backend, Options, Store};
 use basalt_sim::{Api, Key, Kind, Request};
 use http_body_util::BodyExt;

@@ -1,0 +1,41 @@
+//! Validation of built-in kinds, with the error messages of Kubernetes: one module per group of kinds.
+
+mod config_map;
+mod custom_resource_definition;
+mod object_meta;
+mod pod_update;
+mod service;
+mod small;
+
+pub use object_meta::{NameRule, annotation_errors, name_rule, validate_metadata};
+
+use crate::field_error::FieldError;
+use basalt_api::check::{label_errors, list, number, pod, text};
+use serde_json::Value;
+
+/// Returns the errors of a new object, or (with `old`) of a change to an object.
+pub fn validate(api_version: &str, kind: &str, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = validate_metadata(name_rule(kind), new, old);
+    match (api_version, kind) {
+        ("v1", "Pod") => match old {
+            None => pod::validate(new, &mut errors),
+            Some(old) => pod_update::validate(new, old, &mut errors),
+        },
+        ("v1", "ConfigMap") => config_map::config_map(new, old, &mut errors),
+        ("v1", "Secret") => config_map::secret(new, old, &mut errors),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition") => {
+            custom_resource_definition::validate(new, old, &mut errors);
+        }
+        _ => small::validate(kind, new, old, &mut errors),
+    }
+    errors
+}
+
+/// Checks that a field did not change.
+fn immutable(new: &Value, old: &Value, pointer: &str, path: &str, errors: &mut Vec<FieldError>) {
+    let (new, old) = (new.pointer(pointer), old.pointer(pointer));
+    if new != old {
+        let value = new.cloned().unwrap_or(Value::Null);
+        errors.push(FieldError::invalid(path, value, "field is immutable"));
+    }
+}
