@@ -8,6 +8,8 @@
     reason = "each printer column of a CRD says its own type"
 )]
 
+pub mod backoff;
+pub mod change;
 pub mod check;
 pub mod command;
 pub mod crd;
@@ -21,17 +23,21 @@ pub mod jobflow;
 pub mod names;
 pub mod nodeshard;
 pub mod numatopology;
+pub mod object_ref;
 pub mod podgroup;
 pub mod preserved;
 pub mod quantity;
 pub mod queue;
 pub mod reason;
+pub mod resource_kind;
 pub mod rights;
 pub mod slim;
+pub mod work_queue;
 
 mod schema;
 mod wire;
 
+pub use change::{Change, EventType};
 pub use command::Command;
 pub use cronjob::CronJob;
 pub use hypernode::HyperNode;
@@ -39,8 +45,11 @@ pub use job::Job;
 pub use jobflow::{JobFlow, JobTemplate};
 pub use nodeshard::NodeShard;
 pub use numatopology::Numatopology;
+pub use object_ref::{NamespacedName, ObjectRef};
 pub use podgroup::PodGroup;
 pub use preserved::Preserved;
 pub use quantity::{Quantity, ResourceList};
 pub use queue::Queue;
 pub use reason::Reason;
+pub use resource_kind::ResourceKind;
+pub use work_queue::WorkQueue;

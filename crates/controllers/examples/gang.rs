@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use basalt_api::NamespacedName;
 use basalt_controllers::cache::Origin;
 use basalt_controllers::world::{Work, World};
 use basalt_controllers::{Change, Outcome};
@@ -87,10 +88,7 @@ impl Bench {
     }
 
     fn look(&mut self) {
-        let key = basalt_controllers::key::ObjectKey {
-            namespace: "n".to_owned(),
-            name: "gang".to_owned(),
-        };
+        let key = NamespacedName::new("n", "gang");
         let work = Work::Job(key);
         let now = Timestamp::from_second(1_800_000_000).expect("in range");
         let Outcome { changes, .. } = self.timed(|world| world.look_at(&work, now));

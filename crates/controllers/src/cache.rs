@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use basalt_api::NamespacedName;
 use kube::{Resource, ResourceExt};
 
-use crate::key::{ObjectKey, Uid};
+use crate::key::Uid;
 
 /// Tombstones kept at most; beyond it the oldest half goes (by then every answer in flight has long arrived).
 const TOMBSTONES_MAX: usize = 20_000;
@@ -26,7 +27,7 @@ pub enum Origin {
 /// What a cache keeps of an object.
 pub trait Entry {
     /// Which object.
-    fn key(&self) -> Arc<ObjectKey>;
+    fn key(&self) -> Arc<NamespacedName>;
     /// Which incarnation.
     fn uid(&self) -> Uid;
     /// Its revision as a number; servers that use other forms make every report count as newer.
@@ -36,8 +37,8 @@ pub trait Entry {
 }
 
 impl<K: Resource> Entry for K {
-    fn key(&self) -> Arc<ObjectKey> {
-        Arc::new(ObjectKey::of(self))
+    fn key(&self) -> Arc<NamespacedName> {
+        Arc::new(NamespacedName::of(self))
     }
 
     fn uid(&self) -> Uid {
@@ -57,11 +58,11 @@ impl<K: Resource> Entry for K {
 #[derive(Debug)]
 pub struct Cache<K> {
     /// Boxed, for a half-full node of the tree would waste much with large objects.
-    objects: BTreeMap<Arc<ObjectKey>, Box<K>>,
+    objects: BTreeMap<Arc<NamespacedName>, Box<K>>,
     /// Objects that the watch has never shown, with their uid.
-    unseen: BTreeMap<Arc<ObjectKey>, Uid>,
+    unseen: BTreeMap<Arc<NamespacedName>, Uid>,
     /// Objects whose deletion the watch has shown, with their uid.
-    ending: BTreeMap<Arc<ObjectKey>, Uid>,
+    ending: BTreeMap<Arc<NamespacedName>, Uid>,
     /// uid of a deleted incarnation → order of its deletion.
     buried: BTreeMap<Uid, u64>,
     burials: u64,
@@ -110,12 +111,12 @@ impl<K: Entry> Cache<K> {
 
     /// The objects that the watch has never shown, with their uids. Asked right after a whole report of the watch, these
     /// came and went unseen, or are so new that the watch is still to show them: both ways they may be forgotten.
-    pub fn take_unseen(&mut self) -> Vec<(Arc<ObjectKey>, Uid)> {
+    pub fn take_unseen(&mut self) -> Vec<(Arc<NamespacedName>, Uid)> {
         std::mem::take(&mut self.unseen).into_iter().collect()
     }
 
     /// Forgets incarnation `uid` of `key`; returns what was known of it.
-    pub fn forget(&mut self, key: &ObjectKey, uid: &Uid) -> Option<K> {
+    pub fn forget(&mut self, key: &NamespacedName, uid: &Uid) -> Option<K> {
         if self.objects.get(key).is_some_and(|known| known.uid() == *uid) {
             self.unseen.remove(key);
             self.ending.remove(key);
@@ -135,29 +136,29 @@ impl<K: Entry> Cache<K> {
     }
 
     /// The object of that key.
-    pub fn get(&self, key: &ObjectKey) -> Option<&K> {
+    pub fn get(&self, key: &NamespacedName) -> Option<&K> {
         self.objects.get(key).map(|object| &**object)
     }
 
     /// Whether the watch has shown that the object is being deleted: all that was written to this kind before that is
     /// known then. An answer may tell of the deletion long before the watch does.
-    pub fn is_ending(&self, key: &ObjectKey) -> bool {
+    pub fn is_ending(&self, key: &NamespacedName) -> bool {
         let known = self.objects.get(key).map(|object| object.uid());
         known.is_some() && known.as_ref() == self.ending.get(key)
     }
 
     /// All objects in key order.
-    pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &K)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&NamespacedName, &K)> {
         self.objects.iter().map(|(key, object)| (&**key, &**object))
     }
 
     /// All keys in order.
-    pub fn keys(&self) -> impl Iterator<Item = &ObjectKey> {
+    pub fn keys(&self) -> impl Iterator<Item = &NamespacedName> {
         self.objects.keys().map(|key| &**key)
     }
 
     /// The key under which an object of that name is known, to share it.
-    pub fn shared_key(&self, key: &ObjectKey) -> Option<Arc<ObjectKey>> {
+    pub fn shared_key(&self, key: &NamespacedName) -> Option<Arc<NamespacedName>> {
         self.objects.get_key_value(key).map(|(key, _)| Arc::clone(key))
     }
 }
@@ -179,10 +180,7 @@ mod tests {
     /// `+uid@rev` upserts from the watch, `*uid@rev` from an answer, `-uid` removes, `whole` ends a whole report; expected: `uid@rev` that is known at the end, or nothing.
     fn check(script: &str, expected: Option<&str>) {
         let mut cache = Cache::default();
-        let key = ObjectKey {
-            namespace: String::new(),
-            name: "a".into(),
-        };
+        let key = NamespacedName::new("", "a");
         for word in script.split_whitespace() {
             if let Some((uid, revision)) = word.strip_prefix('+').and_then(|w| w.split_once('@')) {
                 cache.upsert(object(uid, revision), Origin::Watch);
@@ -231,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_deletion_counts_once_the_watch_has_shown_it() {
-        let key = ObjectKey::of(&object("u", "5"));
+        let key = NamespacedName::of(&object("u", "5"));
         let deleted = |uid, revision| {
             let mut object = object(uid, revision);
             object.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));

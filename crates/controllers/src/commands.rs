@@ -3,12 +3,11 @@
 //! The uid of a Command is recorded in the same write as its effect. After a crash at any point the next look either
 //! finds no trace of it and does both again, or finds the record and only removes the Command.
 
-use basalt_api::{Command, names};
+use basalt_api::{Command, NamespacedName, ObjectRef, names};
 use jiff::{SignedDuration, Timestamp};
 use kube::Resource;
 
-use crate::change::{Change, EventType, Outcome, Target};
-use crate::key::ObjectKey;
+use crate::change::{Change, EventType, Outcome};
 use crate::object;
 
 /// Admission has seen the target; our own view of it may come later than the Command. After so long it is gone.
@@ -20,7 +19,7 @@ pub(crate) enum Addressee {
     /// A queue, by name.
     Queue(String),
     /// A Job in the Command's own namespace.
-    Job(ObjectKey),
+    Job(NamespacedName),
 }
 
 impl Addressee {
@@ -30,10 +29,10 @@ impl Addressee {
         let group = target.api_version.split_once('/').map(|(group, _)| group);
         match (group, target.kind.as_str()) {
             (Some(names::SCHEDULING_GROUP), "Queue") => Some(Self::Queue(target.name.clone())),
-            (Some(names::BATCH_GROUP), "Job") => Some(Self::Job(ObjectKey {
-                namespace: command.metadata.namespace.clone().unwrap_or_default(),
-                name: target.name.clone(),
-            })),
+            (Some(names::BATCH_GROUP), "Job") => Some(Self::Job(NamespacedName::new(
+                command.metadata.namespace.as_deref().unwrap_or_default(),
+                &target.name,
+            ))),
             _ => None,
         }
     }
@@ -43,7 +42,7 @@ enum Verdict<T> {
     Do(T),
     Wait(Timestamp),
     Drop {
-        regarding: Option<(Target, String)>,
+        regarding: Option<(ObjectRef, String)>,
         message: String,
     },
 }
@@ -116,7 +115,7 @@ fn judge<K: Resource<DynamicType = ()>, T>(
         if now < until {
             return Verdict::Wait(until);
         }
-        let regarding = object::target(command).zip(meta.uid.clone());
+        let regarding = ObjectRef::of(command).zip(meta.uid.clone());
         let message = match object.and_then(object::uid) {
             Some(other) => format!(
                 "{noun} {name} with uid {uid} does not exist any more, the one of that name has {other}: look again before steering it"
@@ -125,7 +124,7 @@ fn judge<K: Resource<DynamicType = ()>, T>(
         };
         return Verdict::Drop { regarding, message };
     };
-    let regarding = object::target(found).zip(found.meta().uid.clone());
+    let regarding = ObjectRef::of(found).zip(found.meta().uid.clone());
     let action = &command.spec.action;
     let of = |why: &str| {
         format!(

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use basalt_api::{Job, names};
+use basalt_api::{Job, NamespacedName, names};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::cache::{Cache, Entry, Origin};
-use crate::key::{ObjectKey, Uid};
+use crate::key::Uid;
 use crate::object;
 
 /// Kinds of companions, as on the wire.
@@ -23,7 +23,7 @@ pub const KINDS: [&str; 5] = [
 /// What is kept of a companion.
 #[derive(Clone, Debug)]
 pub struct Companion {
-    key: Arc<ObjectKey>,
+    key: Arc<NamespacedName>,
     /// Which incarnation.
     pub uid: Uid,
     revision: Option<u64>,
@@ -42,10 +42,10 @@ impl Companion {
         let mark = meta.annotations.as_ref().and_then(|all| all.get(names::CONTENT));
         let revision = meta.resource_version.as_deref();
         Self {
-            key: Arc::new(ObjectKey {
-                namespace: meta.namespace.clone().unwrap_or_default(),
-                name: meta.name.clone().unwrap_or_default(),
-            }),
+            key: Arc::new(NamespacedName::new(
+                meta.namespace.as_deref().unwrap_or_default(),
+                meta.name.as_deref().unwrap_or_default(),
+            )),
             uid: Uid::from(meta.uid.as_deref().unwrap_or_default()),
             revision: revision.and_then(|version| version.parse().ok()),
             owner: controller.map(|owner| owner.uid.as_str().into()),
@@ -57,16 +57,13 @@ impl Companion {
         }
     }
 
-    fn job_key(&self) -> Option<ObjectKey> {
-        Some(ObjectKey {
-            namespace: self.key.namespace.clone(),
-            name: self.job.as_deref()?.to_owned(),
-        })
+    fn job_key(&self) -> Option<NamespacedName> {
+        Some(self.key.in_same_namespace(&self.job.as_deref()?))
     }
 }
 
 impl Entry for Companion {
-    fn key(&self) -> Arc<ObjectKey> {
+    fn key(&self) -> Arc<NamespacedName> {
         Arc::clone(&self.key)
     }
 
@@ -84,7 +81,7 @@ impl Entry for Companion {
 }
 
 /// Kind and key of a companion that is gone.
-type Lost = (String, Arc<ObjectKey>);
+type Lost = (String, Arc<NamespacedName>);
 
 /// All companions by kind.
 #[derive(Debug, Default)]
@@ -96,12 +93,12 @@ pub struct Companions {
 
 impl Companions {
     /// A companion of that kind and name.
-    pub fn get(&self, kind: &str, key: &ObjectKey) -> Option<&Companion> {
+    pub fn get(&self, kind: &str, key: &NamespacedName) -> Option<&Companion> {
         self.of_kind.get(kind)?.get(key)
     }
 
     /// Takes in an object; returns the Jobs that it is or was of.
-    pub fn upsert(&mut self, kind: &str, meta: &ObjectMeta, origin: Origin) -> Vec<ObjectKey> {
+    pub fn upsert(&mut self, kind: &str, meta: &ObjectMeta, origin: Origin) -> Vec<NamespacedName> {
         let cache = self.of_kind.entry(kind.to_owned()).or_default();
         let companion = Companion::new(meta);
         let (after, lost) = (companion.job_key(), (kind.to_owned(), companion.key()));
@@ -118,7 +115,7 @@ impl Companions {
     }
 
     /// An object is gone; returns the Job that it was of.
-    pub fn remove(&mut self, kind: &str, key: &ObjectKey, uid: &str) -> Option<ObjectKey> {
+    pub fn remove(&mut self, kind: &str, key: &NamespacedName, uid: &str) -> Option<NamespacedName> {
         let uid = Uid::from(uid);
         let cache = self.of_kind.entry(kind.to_owned()).or_default();
         cache.bury(&uid);
@@ -146,7 +143,7 @@ impl Companions {
     }
 
     /// Right after a whole report of the watch: forgets what it did not name; returns the Jobs that it was of.
-    pub fn forget_unseen(&mut self, kind: &str) -> Vec<ObjectKey> {
+    pub fn forget_unseen(&mut self, kind: &str) -> Vec<NamespacedName> {
         let cache = self.of_kind.entry(kind.to_owned()).or_default();
         let unseen = cache.take_unseen();
         let gone = unseen.iter().filter_map(|(key, uid)| cache.forget(key, uid));

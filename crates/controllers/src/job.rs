@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 use basalt_api::job::{JobPhase, JobStatus};
 use basalt_api::podgroup::PodGroupPhase;
-use basalt_api::{Command, Job, PodGroup};
+use basalt_api::{Command, Job, ObjectRef, PodGroup};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::change::{Change, EventType, Outcome};
@@ -88,7 +88,7 @@ impl<'a> JobView<'a> {
 pub fn reconcile(view: &JobView<'_>, now: Timestamp) -> Outcome {
     let mut outcome = Outcome::default();
     let job = view.job;
-    let (Some(_), Some(uid)) = (object::target(job), object::uid(job)) else {
+    let (Some(_), Some(uid)) = (ObjectRef::of(job), object::uid(job)) else {
         return outcome;
     };
     let commands = command::heard(Some(job), &view.commands, now, &mut outcome);

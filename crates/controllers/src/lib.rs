@@ -7,9 +7,8 @@
 //!
 //! Around them stands what every loop that drives them shares, the live one and the simulator's: a
 //! [`world`] that takes in reports of objects, says what has to be looked at, and looks at it; and
-//! an [`agenda`] of what is due when.
+//! a [`WorkQueue`] of what is due when.
 
-pub mod agenda;
 pub mod cache;
 pub mod change;
 pub mod companion;
@@ -26,4 +25,5 @@ mod commands;
 mod object;
 mod usage;
 
-pub use change::{Change, EventType, Outcome, Target};
+pub use basalt_api::{ObjectRef, WorkQueue};
+pub use change::{Change, EventType, Outcome};

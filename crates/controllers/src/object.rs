@@ -1,27 +1,16 @@
 //! Small things that all controllers do with objects.
 
+use basalt_api::ObjectRef;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::change::{Change, Target};
+use crate::change::Change;
 
 /// Our types are plain data with text keys, which always serialise.
 pub(crate) fn value<T: Serialize>(plain: &T) -> Value {
     serde_json::to_value(plain).expect("plain data serialises")
-}
-
-/// The address of an object; nothing for one that was never stored.
-pub(crate) fn target<K: Resource<DynamicType = ()>>(object: &K) -> Option<Target> {
-    let meta = object.meta();
-    let namespace = meta.namespace.as_deref().unwrap_or_default();
-    Some(Target::new(
-        &K::api_version(&()),
-        &K::kind(&()),
-        namespace,
-        meta.name.as_deref()?,
-    ))
 }
 
 /// The uid of an object; nothing for one that was never stored.
@@ -52,7 +41,7 @@ pub(crate) fn owned_by<K: Resource<DynamicType = ()>>(owner: &K) -> Option<Vec<O
 /// Creates an object.
 pub(crate) fn create<K: Resource<DynamicType = ()> + Serialize>(object: &K) -> Option<Change> {
     Some(Change::Create {
-        target: target(object)?,
+        target: ObjectRef::of(object)?,
         object: value(object),
     })
 }
@@ -63,7 +52,7 @@ pub(crate) fn delete<K: Resource<DynamicType = ()>>(object: &K) -> Option<Change
         return None;
     }
     Some(Change::Delete {
-        target: target(object)?,
+        target: ObjectRef::of(object)?,
         uid: uid(object)?.to_owned(),
         resource_version: None,
     })

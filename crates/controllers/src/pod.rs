@@ -5,12 +5,12 @@ use std::num::{NonZeroI64, NonZeroU64};
 use std::sync::Arc;
 
 use basalt_api::slim::{ContainerStatus, Pod, PodPhase};
-use basalt_api::{Job, names};
+use basalt_api::{Job, NamespacedName, ObjectRef, names, resource_kind};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cache::Entry;
-use crate::change::{Change, Target};
-use crate::key::{ObjectKey, Uid};
+use crate::change::Change;
+use crate::key::Uid;
 use crate::object;
 use crate::podgroup;
 use crate::reservation::site::Footprint;
@@ -20,7 +20,7 @@ use crate::words::Words;
 #[derive(Clone, Debug)]
 pub struct PodRecord {
     /// Which pod.
-    pub key: Arc<ObjectKey>,
+    pub key: Arc<NamespacedName>,
     /// Which incarnation.
     pub uid: Uid,
     revision: Option<NonZeroU64>,
@@ -68,7 +68,7 @@ pub struct PodRecord {
 
 impl PodRecord {
     /// What is kept of `pod`, which is known under `key`; pods of `schedulers` may need a PodGroup.
-    pub fn new(key: Arc<ObjectKey>, pod: Pod, schedulers: &BTreeSet<String>, words: &mut Words) -> Self {
+    pub fn new(key: Arc<NamespacedName>, pod: Pod, schedulers: &BTreeSet<String>, words: &mut Words) -> Self {
         let controller = object::controller(&pod.metadata);
         let is_job = |owner: &&_| object::is_a::<Job>(owner);
         let count = |key: &str| pod.annotation(key).and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -115,34 +115,31 @@ impl PodRecord {
 
     /// Deletes this very pod, unless its deletion has begun.
     pub(crate) fn delete(&self) -> Option<Change> {
-        let ObjectKey { namespace, name } = &*self.key;
+        let NamespacedName { namespace, name } = &*self.key;
         (!self.deleting).then(|| Change::Delete {
-            target: Target::new("v1", "Pod", namespace, name),
+            target: ObjectRef::new(resource_kind::POD, namespace, name),
             uid: self.uid.to_string(),
             resource_version: None,
         })
     }
 
     /// The key of its PodGroup.
-    pub(crate) fn group_key(&self) -> Option<ObjectKey> {
+    pub(crate) fn group_key(&self) -> Option<NamespacedName> {
         Some(self.beside(self.group.as_deref()?))
     }
 
     /// The key of its Job.
-    pub(crate) fn job_key(&self) -> Option<ObjectKey> {
+    pub(crate) fn job_key(&self) -> Option<NamespacedName> {
         Some(self.beside(self.job.as_deref()?))
     }
 
-    fn beside(&self, name: &str) -> ObjectKey {
-        ObjectKey {
-            namespace: self.key.namespace.clone(),
-            name: name.to_owned(),
-        }
+    fn beside(&self, name: &str) -> NamespacedName {
+        self.key.in_same_namespace(&name)
     }
 }
 
 impl Entry for PodRecord {
-    fn key(&self) -> Arc<ObjectKey> {
+    fn key(&self) -> Arc<NamespacedName> {
         Arc::clone(&self.key)
     }
 

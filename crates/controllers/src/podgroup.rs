@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use basalt_api::podgroup::{NetworkTopology, PodGroupSpec, TopologyMode};
 use basalt_api::quantity::ResourceList;
 use basalt_api::slim::Pod;
-use basalt_api::{PodGroup, names};
+use basalt_api::{ObjectRef, PodGroup, names};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 
@@ -77,7 +77,7 @@ pub fn reconcile(view: &PodView<'_>) -> Outcome {
     if is_marked(pod) {
         return outcome;
     }
-    outcome.changes.extend(object::target(pod).map(|target| Change::Patch {
+    outcome.changes.extend(ObjectRef::of(pod).map(|target| Change::Patch {
         target,
         subresource: None,
         uid: pod.metadata.uid.clone(),
@@ -95,7 +95,7 @@ fn follow(view: &PodView<'_>, group: &PodGroup) -> Option<Change> {
         return None;
     }
     Some(Change::Patch {
-        target: object::target(group)?,
+        target: ObjectRef::of(group)?,
         subresource: None,
         uid: group.metadata.uid.clone(),
         resource_version: None,

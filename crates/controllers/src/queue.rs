@@ -12,7 +12,7 @@ mod reserved;
 
 use basalt_api::preserved::merge_patch;
 use basalt_api::queue::{QueueSpec, QueueState, QueueStatus, WantedState};
-use basalt_api::{Job, PodGroup, Queue, names};
+use basalt_api::{Job, ObjectRef, PodGroup, Queue, names};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -142,7 +142,7 @@ fn write_status(view: &QueueView<'_>, now: Timestamp) -> Vec<Change> {
         ..counted(&view.tally, &old)
     };
     let stored = view.queue.status.as_ref().map_or(json!({}), object::value);
-    let (Some(target), Some(merge)) = (object::target(view.queue), merge_patch(&stored, &object::value(&new))) else {
+    let (Some(target), Some(merge)) = (ObjectRef::of(view.queue), merge_patch(&stored, &object::value(&new))) else {
         return Vec::new();
     };
     let uid = view.queue.metadata.uid.clone();
@@ -173,7 +173,7 @@ fn write_status(view: &QueueView<'_>, now: Timestamp) -> Vec<Change> {
 
 /// Tells people that a reservation is not what it was.
 pub(crate) fn tell_of_lost_guarantee(queue: &Queue) -> Outcome {
-    let event = object::target(queue)
+    let event = ObjectRef::of(queue)
         .zip(object::uid(queue))
         .map(|(regarding, uid)| Change::Event {
             regarding,

@@ -17,14 +17,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use basalt_api::slim::Pod;
-use basalt_api::{Command, Job, PodGroup, Queue};
+use basalt_api::{Command, Job, NamespacedName, PodGroup, Queue};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cache::Cache;
 use crate::change::Outcome;
 use crate::companion::Companions;
 use crate::job;
-use crate::key::ObjectKey;
 use crate::object;
 use crate::pod::PodRecord;
 use crate::podgroup::{self, PodView};
@@ -51,11 +50,11 @@ pub enum Work {
     /// `root` and `default` must exist.
     StandardQueues,
     /// A Job.
-    Job(ObjectKey),
+    Job(NamespacedName),
     /// A pod that may need a PodGroup.
-    Pod(ObjectKey),
+    Pod(NamespacedName),
     /// The group of a controller of plain pods that was scaled to nothing: namespace, and uid in place of the name.
-    Owner(ObjectKey),
+    Owner(NamespacedName),
     /// A queue's state, counters and conditions, and its end.
     Queue(String),
     /// The Commands to a queue.
@@ -80,8 +79,8 @@ pub struct World {
     priorities: BTreeMap<String, i32>,
     /// Schedulers whose pods get a PodGroup.
     schedulers: BTreeSet<String>,
-    pods_of_owner: Index<Arc<ObjectKey>>,
-    pods_of_group: Index<Arc<ObjectKey>>,
+    pods_of_owner: Index<Arc<NamespacedName>>,
+    pods_of_group: Index<Arc<NamespacedName>>,
     /// By group: how many of its pods have not ended.
     living_of_group: BTreeMap<String, usize>,
     jobs_of_queue: Index,
@@ -170,13 +169,10 @@ impl World {
     }
 
     /// What the podgroup controller looks at.
-    pub fn pod_view(&self, key: &ObjectKey) -> Option<PodView<'_>> {
+    pub fn pod_view(&self, key: &NamespacedName) -> Option<PodView<'_>> {
         let pod = self.pods.get(key)?.plain.as_deref()?;
         let name = podgroup::group_name(pod)?;
-        let group = ObjectKey {
-            namespace: key.namespace.clone(),
-            name,
-        };
+        let group = key.in_same_namespace(&name);
         Some(PodView {
             pod,
             group: self.groups.get(&group),

@@ -10,12 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use basalt_api::slim::{Node, Pod};
-use basalt_api::{Command, Job, PodGroup, Queue};
-use basalt_controllers::agenda::Agenda;
+use basalt_api::{Command, Job, ObjectRef, PodGroup, Queue, WorkQueue, resource_kind};
 use basalt_controllers::cache::Origin;
 use basalt_controllers::companion::KINDS;
 use basalt_controllers::world::{Work, World};
-use basalt_controllers::{Change, EventType, Outcome, Target};
+use basalt_controllers::{Change, EventType, Outcome};
 use basalt_engine::Conf;
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
@@ -176,7 +175,7 @@ async fn begin(prepared: Prepared, writer: Writer, numbers: Numbers, frame: &mut
     world.set_reserving(rules(&prepared.conf));
     let mut controllers = Controllers {
         world,
-        agenda: Agenda::default(),
+        work_queue: WorkQueue::default(),
         executor: Executor::new(writer, "vc-controller-manager"),
         events: Latest::new(Pace::EVENTS),
         hands: Hands::default(),
@@ -184,13 +183,13 @@ async fn begin(prepared: Prepared, writer: Writer, numbers: Numbers, frame: &mut
         requeued: true,
     };
     frame.spawn(controllers.events.clone().run(controllers.executor.clone()));
-    controllers.agenda.ask(Work::StandardQueues, Timestamp::UNIX_EPOCH);
+    controllers.work_queue.add(Work::StandardQueues, Timestamp::UNIX_EPOCH);
     controllers
 }
 
 struct Controllers {
     world: World,
-    agenda: Agenda<Work>,
+    work_queue: WorkQueue<Work>,
     executor: Executor,
     events: Latest,
     hands: Hands<Work>,
@@ -205,7 +204,7 @@ impl Controllers {
         if !self.hands.is_free() {
             return IDLE_MAX; // only news can bring us on
         }
-        let due = self.agenda.next_due().map(|at| at.duration_since(Timestamp::now()));
+        let due = self.work_queue.next_due().map(|at| at.duration_since(Timestamp::now()));
         due.map_or(IDLE_MAX, |wait| {
             Duration::try_from(wait).unwrap_or(Duration::ZERO).min(IDLE_MAX)
         })
@@ -226,7 +225,7 @@ impl Controllers {
                 if world.job_view(&key).is_none() {
                     // No later incarnation is there, and nobody waits for this one.
                     let work = Work::Job(key);
-                    self.agenda.forget(&work);
+                    self.work_queue.forget(&work);
                     self.hands.looks_at(&work);
                 }
                 work
@@ -277,7 +276,7 @@ impl Controllers {
             } => {
                 self.hands.free(load);
                 if more && failure.is_none() {
-                    self.agenda.ask(work.clone(), Timestamp::now());
+                    self.work_queue.add(work.clone(), Timestamp::now());
                 }
                 return self.finish(work, written, failure.as_ref());
             }
@@ -289,7 +288,7 @@ impl Controllers {
         let now = Timestamp::now();
         for work in work {
             let at = now.saturating_add(self.world.pause(&work)).unwrap_or(now);
-            self.agenda.ask(work, at);
+            self.work_queue.add(work, at);
         }
     }
 
@@ -298,23 +297,23 @@ impl Controllers {
         while self.hands.is_free() {
             let now = Timestamp::now();
             if let Some(waited) = self.hands.next() {
-                self.agenda.ask(waited, now);
+                self.work_queue.add(waited, now);
             }
-            let Some(work) = self.agenda.take(now) else { return };
+            let Some(work) = self.work_queue.take(now) else { return };
             let called = self.hands.looks_at(&work);
             let outcome = self.world.look_at(&work, now);
             self.numbers.looked.inc();
             if let Some(at) = outcome.wake_at {
-                self.agenda.ask(work.clone(), at);
+                self.work_queue.add(work.clone(), at);
             }
             let (load, queues) = (load(&outcome), outcome.queues.into_iter());
             self.ask(queues.map(Work::Queue).collect());
             if outcome.changes.is_empty() {
-                self.agenda.done(work, false, now);
+                self.work_queue.done(work, false, now);
                 continue;
             }
             if !self.hands.take(&work, load, called) {
-                self.agenda.put_back(&work);
+                self.work_queue.put_back(&work);
                 continue;
             }
             let (executor, sink, outlet) = (self.executor.clone(), frame.sink(), self.events.clone());
@@ -350,7 +349,7 @@ impl Controllers {
         self.numbers.ready.set(1);
         self.numbers
             .waiting
-            .set(gauge(self.agenda.len().saturating_add(self.hands.waiting())));
+            .set(gauge(self.work_queue.len().saturating_add(self.hands.waiting())));
         self.numbers.under_way.set(gauge(self.hands.busy()));
         if std::mem::take(&mut self.requeued) {
             self.numbers.locks.count(self.world.reservations());
@@ -376,7 +375,7 @@ impl Controllers {
             }
             None => {}
         }
-        self.agenda.done(work, failure.is_some(), Timestamp::now());
+        self.work_queue.done(work, failure.is_some(), Timestamp::now());
     }
 
     /// What people see at a Job whose objects the server refuses: a quota that is used up, say.
@@ -389,7 +388,7 @@ impl Controllers {
         };
         let job = self.world.job_view(key)?.job;
         Some(Change::Event {
-            regarding: Target::new(&Job::api_version(&()), &Job::kind(&()), &key.namespace, &key.name),
+            regarding: ObjectRef::new(resource_kind::JOB, &key.namespace, &key.name),
             uid: job.metadata.uid.clone()?,
             reason: reason(&target.kind, verb).to_owned(),
             message: format!("{} {} was refused: {}", target.kind, target.name, status.message),
@@ -400,7 +399,7 @@ impl Controllers {
     fn learn(&mut self, written: &Written) -> Vec<Work> {
         self.requeued |= written.target.kind == "Queue";
         let world = &mut self.world;
-        match written.target.kind.as_str() {
+        match &*written.target.kind {
             "Job" => parse(written).map(|job| world.upsert_job(job, Origin::Answer)),
             "Pod" => parse(written).map(|pod| world.upsert_pod(pod, Origin::Answer)),
             "PodGroup" => parse(written).map(|group| world.upsert_group(group, Origin::Answer)),
@@ -458,7 +457,7 @@ fn tell(outlet: &Latest, events: Vec<Change>) {
     for event in events {
         if let Change::Event { regarding, reason, .. } = &event {
             let mut about = regarding.clone();
-            about.kind = format!("{} {reason}", about.kind);
+            about.kind = format!("{} {reason}", about.kind).into();
             outlet.put(about, event);
         }
     }
@@ -477,7 +476,7 @@ mod tests {
     #[test]
     fn a_large_load_is_carried_in_parts() {
         let change = |word: char| {
-            let target = Target::new("v1", "Pod", "n", "p");
+            let target = ObjectRef::new(resource_kind::POD, "n", "p");
             match word {
                 'c' => Change::Create {
                     target,

@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use basalt_api::podgroup::PodGroup;
 use basalt_api::queue::Queue;
-use basalt_api::slim;
-use basalt_controllers::{EventType, Target};
+use basalt_api::{NamespacedName, ObjectRef, resource_kind, slim};
+use basalt_controllers::EventType;
 use basalt_engine::facts::{Event, NodeFacts, PodFacts, PodGroupFacts, QueueFacts};
 use basalt_engine::plan::{Eviction, Plan, Transaction};
 use basalt_engine::{Conf, Engine, Options as EngineOptions};
@@ -49,7 +49,6 @@ use crate::watch::feed::FeedEvent;
 use crate::write::binder::{Binder, Failed};
 use crate::write::executor::Executor;
 use crate::write::writer::Writer;
-use basalt_controllers::key::ObjectKey;
 
 /// After a cycle the next one waits as long as it took, but no longer than this: in a storm of news half of the time is
 /// left to others, and a quiet cluster is served at once.
@@ -335,7 +334,7 @@ impl Loop {
                     self.metrics.task("Bound", since.elapsed());
                 }
                 if let FeedEvent::Upsert(pod) = &event {
-                    self.nominations.observe(&ObjectKey::of(&**pod).to_string(), pod);
+                    self.nominations.observe(&NamespacedName::of(&**pod).to_string(), pod);
                 }
                 translate(
                     event,
@@ -444,7 +443,7 @@ impl Loop {
 
     /// Puts a new configuration in force; a bad one leaves the old one as it is.
     fn reconfigure(&mut self, conf: Result<Conf, ConfTrouble>) {
-        let target = Target::new("scheduling.volcano.sh/v1beta1", "Queue", "", basalt_engine::model::ROOT);
+        let target = ObjectRef::new(resource_kind::QUEUE, "", basalt_engine::model::ROOT);
         match conf {
             Ok(conf) => {
                 announce(&conf, &self.metrics);

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use basalt_api::podgroup::{PodGroupPhase, PodGroupStatus};
-use basalt_api::{Job, PodGroup, names, slim};
-use basalt_controllers::{Change, Target, job, podgroup};
+use basalt_api::{Job, ObjectRef, PodGroup, names, slim};
+use basalt_controllers::{Change, job, podgroup};
 use basalt_engine::Event;
 use basalt_engine::facts::QueueFacts;
 use basalt_vcctl::manifest::{self, Manifest, ManifestError};
@@ -202,7 +202,7 @@ impl Builder {
         Ok(())
     }
 
-    fn reconcile(&self, job: &Job, pod_group: Option<&PodGroup>) -> Vec<(Target, Value)> {
+    fn reconcile(&self, job: &Job, pod_group: Option<&PodGroup>) -> Vec<(ObjectRef, Value)> {
         let view = job::JobView::of(job, pod_group, &self.priorities);
         let changes = job::reconcile(&view, self.now).changes.into_iter();
         changes

@@ -1,13 +1,12 @@
 //! What must exist beside the pods: claims, and what plugins want.
 
-use basalt_api::Job;
 use basalt_api::job::JobStatus;
+use basalt_api::{Job, NamespacedName, ObjectRef};
 
 use super::JobView;
 use super::plugins::{Plugins, Wanted};
 use super::volumes;
 use crate::change::{Change, EventType, Outcome};
-use crate::key::ObjectKey;
 use crate::object;
 
 /// What the status says that the Job has beside its pods.
@@ -35,10 +34,7 @@ pub(crate) fn keep(view: &JobView<'_>, plugins: &Plugins, outcome: &mut Outcome)
 
 fn keep_one(view: &JobView<'_>, wanted: &Wanted, outcome: &mut Outcome) -> bool {
     let target = &wanted.target;
-    let key = ObjectKey {
-        namespace: target.namespace.clone(),
-        name: target.name.clone(),
-    };
+    let key = NamespacedName::new(&target.namespace, &target.name);
     let known = view.beside.and_then(|beside| beside.get(&target.kind, &key));
     let Some(known) = known else {
         outcome.changes.push(Change::Create {
@@ -78,10 +74,10 @@ fn keep_claims(view: &JobView<'_>, outcome: &mut Outcome) -> bool {
     let Some(beside) = view.beside else { return true };
     let mut free = true;
     for volume in &view.job.spec.volumes {
-        let key = ObjectKey {
-            namespace: view.job.metadata.namespace.clone().unwrap_or_default(),
-            name: volumes::claim_name(view.job, volume),
-        };
+        let key = NamespacedName::new(
+            view.job.metadata.namespace.as_deref().unwrap_or_default(),
+            &volumes::claim_name(view.job, volume),
+        );
         if beside.get("PersistentVolumeClaim", &key).is_some() {
             continue;
         }
@@ -107,7 +103,7 @@ pub(crate) fn warn(job: &Job, reason: &str, message: String) -> Option<Change> {
 /// Tells people something about the Job.
 pub(crate) fn say(job: &Job, reason: &str, message: String, event_type: EventType) -> Option<Change> {
     Some(Change::Event {
-        regarding: object::target(job)?,
+        regarding: ObjectRef::of(job)?,
         uid: object::uid(job)?.to_owned(),
         reason: reason.to_owned(),
         message,

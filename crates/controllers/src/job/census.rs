@@ -95,7 +95,7 @@ impl<'a> Census<'a> {
         };
         let mut surplus = BTreeMap::new();
         for pod in pods {
-            let pod_name = pod.key.name.as_str();
+            let pod_name = &*pod.key.name;
             if pod.owner.as_deref() != Some(uid) {
                 census.held.insert(pod_name, pod);
                 continue;

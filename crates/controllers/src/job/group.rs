@@ -8,7 +8,7 @@ use basalt_api::podgroup::{PodGroupSpec, SubGroupPolicy};
 use basalt_api::preserved::merge_patch;
 use basalt_api::quantity::ResourceList;
 use basalt_api::slim::PodSpec;
-use basalt_api::{Job, PodGroup, names};
+use basalt_api::{Job, ObjectRef, PodGroup, names};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde_json::json;
 
@@ -37,7 +37,7 @@ pub(crate) fn keep(view: &JobView<'_>, uid: &str, status: &JobStatus, census: &C
     };
     let merge = merge_patch(&object::value(&group.spec), &object::value(&kept))?;
     Some(Change::Patch {
-        target: object::target(group)?,
+        target: ObjectRef::of(group)?,
         subresource: None,
         uid: group.metadata.uid.clone(),
         resource_version: None,

@@ -33,13 +33,12 @@ use std::sync::Arc;
 
 use basalt_api::job::TaskSpec;
 use basalt_api::job::plugins::{Configured, Plugin, PluginError, read};
-use basalt_api::{Job, names};
+use basalt_api::{Job, ObjectRef, names};
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::change::Target;
 use crate::object;
 use hosts::Gang;
 use tensorflow::Cluster;
@@ -50,7 +49,7 @@ pub struct Wanted {
     /// Who wants it.
     pub plugin: Plugin,
     /// Where it goes.
-    pub target: Target,
+    pub target: ObjectRef,
     /// The complete object, owned by the job: to create it where it is missing. An object of that name with another
     /// owner is somebody else's: leave it alone and say so.
     pub object: Value,
@@ -67,7 +66,7 @@ impl Wanted {
     }
 
     /// An object that is written once.
-    fn once(plugin: Plugin, target: Target, object: Value) -> Self {
+    fn once(plugin: Plugin, target: ObjectRef, object: Value) -> Self {
         Self {
             plugin,
             target,
@@ -77,7 +76,7 @@ impl Wanted {
     }
 
     /// An object whose `data` follows the spec with these keys; those with null are taken away.
-    fn following(plugin: Plugin, target: Target, mut object: Value, data: Value) -> Self {
+    fn following(plugin: Plugin, target: ObjectRef, mut object: Value, data: Value) -> Self {
         let digest = Sha256::digest(data.to_string());
         let mark = digest
             .iter()
@@ -186,14 +185,14 @@ fn act(configured: Configured, job: &Job, gang: &Arc<Gang>, cluster: Option<&Arc
 }
 
 /// The metadata of an object that a job owns.
-fn owned(job: &Job, target: &Target) -> ObjectMeta {
+fn owned(job: &Job, target: &ObjectRef) -> ObjectMeta {
     let label = (
         names::JOB_NAME.to_owned(),
         job.metadata.name.clone().unwrap_or_default(),
     );
     ObjectMeta {
-        name: Some(target.name.clone()),
-        namespace: Some(target.namespace.clone()).filter(|namespace| !namespace.is_empty()),
+        name: Some(target.name.to_string()),
+        namespace: Some(target.namespace.to_string()).filter(|namespace| !namespace.is_empty()),
         labels: Some(BTreeMap::from([label])),
         owner_references: object::owned_by(job),
         ..ObjectMeta::default()

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use basalt_api::job::{JobStatus, TaskSpec, TopologyPolicy};
-use basalt_api::{Job, names};
+use basalt_api::{Job, ObjectRef, names, resource_kind};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use super::plugins::Plugins;
 use super::volumes;
-use crate::change::{Change, Target};
+use crate::change::Change;
 use crate::object;
 
 /// Annotations of the Job that its pods carry as well. Of the two budgets the first one wins.
@@ -57,7 +57,7 @@ pub(crate) fn create_all<'a>(
 fn create(job: &Job, name: &str, object: Value) -> Change {
     let namespace = job.metadata.namespace.as_deref().unwrap_or_default();
     Change::Create {
-        target: Target::new("v1", "Pod", namespace, name),
+        target: ObjectRef::new(resource_kind::POD, namespace, name),
         object,
     }
 }

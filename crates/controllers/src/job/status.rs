@@ -1,9 +1,9 @@
 //! The status of a Job: counters from the observed pods, and the phases that it went through.
 
-use basalt_api::Job;
 use basalt_api::duration::Duration;
 use basalt_api::job::{JobCondition, JobPhase, JobStatus, TaskState};
 use basalt_api::preserved::merge_patch;
+use basalt_api::{Job, ObjectRef};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
@@ -78,7 +78,7 @@ pub(crate) fn write(job: &Job, status: &JobStatus) -> Option<Change> {
     let old = job.status.as_ref().map_or(json!({}), object::value);
     let merge = merge_patch(&old, &object::value(status))?;
     Some(Change::Patch {
-        target: object::target(job)?,
+        target: ObjectRef::of(job)?,
         subresource: Some("status".to_owned()),
         uid: job.metadata.uid.clone(),
         resource_version: job.metadata.resource_version.clone(),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use basalt_api::job::Action;
 use basalt_api::queue::WantedState;
-use basalt_api::{Command, Queue, names};
+use basalt_api::{Command, ObjectRef, Queue, names};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -59,7 +59,7 @@ fn apply(queue: &Queue, accepted: &[(&Command, WantedState)]) -> Option<Change> 
         .filter_map(|(command, _)| object::uid(*command))
         .collect();
     Some(Change::Patch {
-        target: object::target(queue)?,
+        target: ObjectRef::of(queue)?,
         subresource: None,
         uid: queue.metadata.uid.clone(),
         resource_version: queue.metadata.resource_version.clone(),

@@ -1,13 +1,12 @@
 //! What the controller notes in a queue's metadata: that it must be asked before the queue goes, and who closed it.
 
-use basalt_api::{Queue, names};
+use basalt_api::{ObjectRef, Queue, names};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::conditions::READY;
 use super::{QueueView, is_standard};
 use crate::change::Change;
-use crate::object;
 
 /// The annotation waits this long after a queue stopped or began to be ready: when a large tree is closed, ten thousand
 /// states come first, for which somebody waits.
@@ -49,7 +48,7 @@ fn patch(view: &QueueView<'_>, finalizer: Option<Value>, annotation: Option<&str
         patch.insert("annotations".to_owned(), json!({ names::CLOSED_BY_PARENT: value }));
     }
     Some(Change::Patch {
-        target: object::target(queue)?,
+        target: ObjectRef::of(queue)?,
         subresource: None,
         uid: meta.uid.clone(),
         resource_version: version,
@@ -95,7 +94,7 @@ pub(super) fn release(view: &QueueView<'_>) -> Option<Change> {
         .iter()
         .filter(|finalizer| *finalizer != names::QUEUE_FINALIZER);
     Some(Change::Patch {
-        target: object::target(view.queue)?,
+        target: ObjectRef::of(view.queue)?,
         subresource: None,
         uid: meta.uid.clone(),
         resource_version: meta.resource_version.clone(),

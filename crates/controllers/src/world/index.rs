@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::key::ObjectKey;
+use basalt_api::NamespacedName;
 
 /// Keys by what they belong to.
 #[derive(Debug)]
-pub(super) struct Index<K = ObjectKey>(BTreeMap<String, BTreeSet<K>>);
+pub(super) struct Index<K = NamespacedName>(BTreeMap<String, BTreeSet<K>>);
 
 impl<K> Default for Index<K> {
     fn default() -> Self {

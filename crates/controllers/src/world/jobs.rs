@@ -1,13 +1,13 @@
 //! What Jobs need to know besides their pods: Commands, what is beside the pods, and pods that vanished.
 
-use basalt_api::{Command, Job, names};
+use basalt_api::{Command, Job, NamespacedName, names};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{Work, World};
 use crate::cache::Origin;
 use crate::commands::Addressee;
 use crate::job::{self, JobView};
-use crate::key::{ObjectKey, Uid};
+use crate::key::Uid;
 use crate::pod::PodRecord;
 
 /// The key of a Command's addressee in the index: names of queues have no slash, keys of Jobs have one.
@@ -31,13 +31,10 @@ fn named_claims(job: &Job) -> impl Iterator<Item = String> {
 
 impl World {
     /// What the job controller looks at.
-    pub fn job_view(&self, key: &ObjectKey) -> Option<JobView<'_>> {
+    pub fn job_view(&self, key: &NamespacedName) -> Option<JobView<'_>> {
         let job = self.jobs.get(key)?;
         let uid = job.metadata.uid.as_deref().unwrap_or_default();
-        let group = ObjectKey {
-            namespace: key.namespace.clone(),
-            name: names::job_pod_group(&key.name, uid),
-        };
+        let group = key.in_same_namespace(&names::job_pod_group(&key.name, uid));
         let group = self.groups.get(&group);
         let own = self.pods_of_owner.of(uid).filter_map(|pod| self.pods.get(pod));
         let mut pods: Vec<&PodRecord> = own.collect();
@@ -59,15 +56,12 @@ impl World {
     }
 
     /// Pods of others that hold names which the Job wants, as far as it could make pods now.
-    fn strangers(&self, key: &ObjectKey, job: &Job) -> Vec<&PodRecord> {
+    fn strangers(&self, key: &NamespacedName, job: &Job) -> Vec<&PodRecord> {
         let mut strangers = Vec::new();
         let mut free = job::CREATES_MAX;
         for task in &job.spec.tasks {
             for index in 0..u32::try_from(task.replicas).unwrap_or(0) {
-                let name = ObjectKey {
-                    namespace: key.namespace.clone(),
-                    name: names::job_pod(&key.name, &task.name, index),
-                };
+                let name = key.in_same_namespace(&names::job_pod(&key.name, &task.name, index));
                 match self.pods.get(&name) {
                     Some(pod) if pod.owner.as_deref() == job.metadata.uid.as_deref() => {}
                     Some(pod) => strangers.push(pod),
@@ -80,13 +74,10 @@ impl World {
     }
 
     /// Jobs of others that may have waited for the name of a pod that goes.
-    pub(super) fn heirs(&self, pod: &ObjectKey) -> Vec<Work> {
+    pub(super) fn heirs(&self, pod: &NamespacedName) -> Vec<Work> {
         let owner = self.pods.get(pod).and_then(|pod| pod.owner.as_deref());
         let dashes = pod.name.match_indices('-').filter_map(|(at, _)| pod.name.get(..at));
-        let keys = dashes.map(|name| ObjectKey {
-            namespace: pod.namespace.clone(),
-            name: name.to_owned(),
-        });
+        let keys = dashes.map(|name| NamespacedName::new(&pod.namespace, &name));
         let of_others = keys.filter(|key| {
             let job = self.jobs.get(key);
             job.is_some_and(|job| job.metadata.uid.as_deref() != owner)
@@ -101,7 +92,7 @@ impl World {
     }
 
     /// Notes what follows from a Job that was just taken in.
-    pub(super) fn note_job(&mut self, key: &ObjectKey, origin: Origin) {
+    pub(super) fn note_job(&mut self, key: &NamespacedName, origin: Origin) {
         let Some(job) = self.jobs.get(key) else { return };
         let uid = job.metadata.uid.as_deref().unwrap_or_default();
         if origin == Origin::Answer {
@@ -119,7 +110,7 @@ impl World {
     }
 
     /// Forgets what followed from a Job; returns who has to be looked at for its sake.
-    pub(super) fn unnote_job(&mut self, key: &ObjectKey, job: &Job) -> Option<Work> {
+    pub(super) fn unnote_job(&mut self, key: &NamespacedName, job: &Job) -> Option<Work> {
         let uid = job.metadata.uid.as_deref().unwrap_or_default();
         self.confirmed.remove(uid);
         self.companions.forget_owner(uid);
@@ -131,7 +122,7 @@ impl World {
     }
 
     /// Notes that a pod is gone, if its Job minds.
-    pub(super) fn note_loss(&mut self, key: &ObjectKey, uid: &Uid) {
+    pub(super) fn note_loss(&mut self, key: &NamespacedName, uid: &Uid) {
         let Some(pod) = self.pods.get(key).filter(|pod| pod.uid == *uid) else {
             return;
         };
@@ -155,7 +146,7 @@ impl World {
 
     /// Takes in a Command.
     pub fn upsert_command(&mut self, command: Command, origin: Origin) -> Vec<Work> {
-        let key = ObjectKey::of(&command);
+        let key = NamespacedName::of(&command);
         let before = self.commands.get(&key).and_then(Addressee::of);
         let addressee = Addressee::of(&command);
         if !self.commands.upsert(command, origin) {
@@ -175,7 +166,7 @@ impl World {
     }
 
     /// A Command is gone.
-    pub fn remove_command(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+    pub fn remove_command(&mut self, key: &NamespacedName, uid: &str) -> Vec<Work> {
         let uid = Uid::from(uid);
         self.commands.bury(&uid);
         if let Some(addressee) = self.commands.forget(key, &uid).as_ref().and_then(Addressee::of) {
@@ -197,7 +188,7 @@ impl World {
     }
 
     /// An object beside the pods is gone.
-    pub fn remove_companion(&mut self, kind: &str, key: &ObjectKey, uid: &str) -> Vec<Work> {
+    pub fn remove_companion(&mut self, kind: &str, key: &NamespacedName, uid: &str) -> Vec<Work> {
         let of = self.companions.remove(kind, key, uid);
         of.map(Work::Job).into_iter().collect()
     }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use basalt_api::podgroup::PodGroupPhase;
 use basalt_api::slim::Pod;
-use basalt_api::{Job, PodGroup, names};
+use basalt_api::{Job, NamespacedName, PodGroup, names};
 use kube::{Resource, ResourceExt};
 
 use super::tallies::Thing;
 use super::{Work, World};
 use crate::cache::Origin;
-use crate::key::{ObjectKey, Uid};
+use crate::key::Uid;
 use crate::object;
 use crate::pod::PodRecord;
 use crate::queue::tally::Fact;
@@ -23,13 +23,10 @@ fn owner_uid(object: &impl Resource) -> Option<&str> {
         .map(|owner| owner.uid.as_str())
 }
 
-fn owner_job(object: &impl Resource) -> Option<ObjectKey> {
+fn owner_job(object: &impl Resource) -> Option<NamespacedName> {
     let owners = object.meta().owner_references.as_deref().unwrap_or_default();
     let owner = owners.iter().find(|owner| owner.controller == Some(true))?;
-    object::is_a::<Job>(owner).then(|| ObjectKey {
-        namespace: object.namespace().unwrap_or_default(),
-        name: owner.name.clone(),
-    })
+    object::is_a::<Job>(owner).then(|| NamespacedName::new(&object.namespace().unwrap_or_default(), &owner.name))
 }
 
 /// A queue by its name; none means `default`.
@@ -46,7 +43,7 @@ pub(super) fn queue_of_lone(pod: &PodRecord) -> Option<&str> {
 impl World {
     /// Takes in a Job; returns what has to be looked at.
     pub fn upsert_job(&mut self, job: Job, origin: Origin) -> Vec<Work> {
-        let key = ObjectKey::of(&job);
+        let key = NamespacedName::of(&job);
         let before = self.jobs.get(&key).map(|job| queue_named(&job.spec.queue));
         let queue = queue_named(&job.spec.queue);
         if !self.jobs.upsert(job, origin) {
@@ -63,13 +60,13 @@ impl World {
     }
 
     /// A Job is gone.
-    pub fn remove_job(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+    pub fn remove_job(&mut self, key: &NamespacedName, uid: &str) -> Vec<Work> {
         let uid = Uid::from(uid);
         self.jobs.bury(&uid);
         self.forget_job(key, &uid)
     }
 
-    fn forget_job(&mut self, key: &ObjectKey, uid: &Uid) -> Vec<Work> {
+    fn forget_job(&mut self, key: &NamespacedName, uid: &Uid) -> Vec<Work> {
         let Some(job) = self.jobs.forget(key, uid) else {
             return Vec::new();
         };
@@ -82,7 +79,7 @@ impl World {
 
     /// Takes in a pod.
     pub fn upsert_pod(&mut self, pod: Pod, origin: Origin) -> Vec<Work> {
-        let key = ObjectKey::of(&pod);
+        let key = NamespacedName::of(&pod);
         let key = self.pods.shared_key(&key).unwrap_or_else(|| Arc::new(key));
         let (node, footprint) = (
             self.reserving.node(&pod),
@@ -102,14 +99,14 @@ impl World {
     }
 
     /// A pod is gone.
-    pub fn remove_pod(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+    pub fn remove_pod(&mut self, key: &NamespacedName, uid: &str) -> Vec<Work> {
         let uid = Uid::from(uid);
         self.note_loss(key, &uid);
         self.pods.bury(&uid);
         self.forget_pod(key, &uid)
     }
 
-    fn forget_pod(&mut self, key: &ObjectKey, uid: &Uid) -> Vec<Work> {
+    fn forget_pod(&mut self, key: &NamespacedName, uid: &Uid) -> Vec<Work> {
         let owner = self.pods.get(key).and_then(|pod| pod.owner.clone());
         let heirs = self.heirs(key);
         let mut work = self.change_pod(key, |world| {
@@ -121,7 +118,7 @@ impl World {
     }
 
     /// Changes what is known of a pod, and all that follows from it.
-    fn change_pod(&mut self, key: &ObjectKey, change: impl FnOnce(&mut Self)) -> Vec<Work> {
+    fn change_pod(&mut self, key: &NamespacedName, change: impl FnOnce(&mut Self)) -> Vec<Work> {
         let stay = self.stay(key);
         let before = self.link_pod(key, false);
         change(self);
@@ -135,11 +132,11 @@ impl World {
     }
 
     /// Enters a pod into the indexes, or takes it out; returns who looks at it.
-    fn link_pod(&mut self, key: &ObjectKey, enter: bool) -> Kin {
+    fn link_pod(&mut self, key: &NamespacedName, enter: bool) -> Kin {
         let Some(pod) = self.pods.get(key) else {
             return Kin::default();
         };
-        let apply = |index: &mut super::Index<Arc<ObjectKey>>, owner: &str| {
+        let apply = |index: &mut super::Index<Arc<NamespacedName>>, owner: &str| {
             if enter {
                 index.add(owner, &pod.key);
             } else {
@@ -173,7 +170,7 @@ impl World {
 
     /// Takes in a PodGroup.
     pub fn upsert_group(&mut self, group: PodGroup, origin: Origin) -> Vec<Work> {
-        let key = ObjectKey::of(&group);
+        let key = NamespacedName::of(&group);
         let known = self.groups.get(&key);
         let is_new = known.is_none();
         let before = known.map(|group| (queue_named(&group.spec.queue), owner_job(group)));
@@ -204,13 +201,13 @@ impl World {
     }
 
     /// A PodGroup is gone; a Job may have to make it anew, and so may pods.
-    pub fn remove_group(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+    pub fn remove_group(&mut self, key: &NamespacedName, uid: &str) -> Vec<Work> {
         let uid = Uid::from(uid);
         self.groups.bury(&uid);
         self.forget_group(key, &uid)
     }
 
-    fn forget_group(&mut self, key: &ObjectKey, uid: &Uid) -> Vec<Work> {
+    fn forget_group(&mut self, key: &NamespacedName, uid: &Uid) -> Vec<Work> {
         let stays = self.stays_in(key);
         let Some(group) = self.groups.forget(key, uid) else {
             return Vec::new();
@@ -228,7 +225,7 @@ impl World {
         work
     }
 
-    pub(super) fn pods_in(&self, group: &ObjectKey) -> Vec<ObjectKey> {
+    pub(super) fn pods_in(&self, group: &NamespacedName) -> Vec<NamespacedName> {
         let name = group.to_string();
         let pods = self.pods_of_group.of(&name);
         pods.map(|key| (**key).clone()).collect()
@@ -251,13 +248,12 @@ impl World {
         work
     }
 
-    fn job_fact(&self, key: &ObjectKey) -> Option<(String, Fact)> {
+    fn job_fact(&self, key: &NamespacedName) -> Option<(String, Fact)> {
         let job = self.jobs.get(key)?;
         let uid = job.metadata.uid.as_deref().unwrap_or_default();
-        let group = self.groups.get(&ObjectKey {
-            namespace: key.namespace.clone(),
-            name: names::job_pod_group(&key.name, uid),
-        });
+        let group = self
+            .groups
+            .get(&key.in_same_namespace(&names::job_pod_group(&key.name, uid)));
         let phase = |group: &PodGroup| group.status.as_ref().and_then(|status| status.phase);
         let let_in =
             group.is_some_and(|group| owner_uid(group) == Some(uid) && phase(group) == Some(PodGroupPhase::Inqueue));
@@ -268,7 +264,7 @@ impl World {
         Some((queue_named(&job.spec.queue), fact))
     }
 
-    fn group_fact(&self, key: &ObjectKey) -> Option<(String, Fact)> {
+    fn group_fact(&self, key: &NamespacedName) -> Option<(String, Fact)> {
         let group = self.groups.get(key)?;
         let name = key.to_string();
         let pods = self.pods_of_group.count(&name);
@@ -282,7 +278,7 @@ impl World {
     }
 
     /// A pod counts by itself as long as no PodGroup speaks for it.
-    fn pod_fact(&self, key: &ObjectKey) -> Option<(String, Fact)> {
+    fn pod_fact(&self, key: &NamespacedName) -> Option<(String, Fact)> {
         let pod = self.pods.get(key).filter(|pod| !pod.is_finished())?;
         if pod.group_key().is_some_and(|group| self.groups.get(&group).is_some()) {
             return None;
@@ -315,6 +311,6 @@ impl World {
 /// Who looks at a pod.
 #[derive(Default)]
 struct Kin {
-    job: Option<ObjectKey>,
-    group: Option<ObjectKey>,
+    job: Option<NamespacedName>,
+    group: Option<NamespacedName>,
 }

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use basalt_api::names;
+use basalt_api::{NamespacedName, names};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{Work, World};
 use crate::change::Outcome;
-use crate::key::ObjectKey;
 use crate::podgroup;
 
 /// What is kept of a controller of plain pods.
@@ -40,10 +39,7 @@ impl World {
             .collect();
         if owner.idle {
             let namespace = meta.namespace.clone().unwrap_or_default();
-            work.push(Work::Owner(ObjectKey {
-                namespace,
-                name: uid.clone(),
-            }));
+            work.push(Work::Owner(NamespacedName::new(&namespace, &uid)));
         }
         if owner == Owner::default() {
             self.owners.remove(&uid);
@@ -59,23 +55,17 @@ impl World {
     }
 
     /// What becomes of the group of a controller; its key has the uid in place of the name.
-    pub(super) fn look_at_owner(&self, key: &ObjectKey) -> Outcome {
-        if !self.owners.get(&key.name).is_some_and(|owner| owner.idle) {
+    pub(super) fn look_at_owner(&self, key: &NamespacedName) -> Outcome {
+        if !self.owners.get(&*key.name).is_some_and(|owner| owner.idle) {
             return Outcome::default();
         }
-        let group = ObjectKey {
-            namespace: key.namespace.clone(),
-            name: names::plain_pod_group(&key.name),
-        };
+        let group = key.in_same_namespace(&names::plain_pod_group(&key.name));
         podgroup::retire(self.groups.get(&group), self.pods_of_owner.count(&key.name))
     }
 
     /// The owner of a pod that is gone may have no use for the group any more.
     pub(super) fn idle_owner(&self, namespace: &str, uid: Option<&str>) -> Option<Work> {
         let uid = uid.filter(|uid| self.owners.get(*uid).is_some_and(|owner| owner.idle))?;
-        Some(Work::Owner(ObjectKey {
-            namespace: namespace.to_owned(),
-            name: uid.to_owned(),
-        }))
+        Some(Work::Owner(NamespacedName::new(&namespace, &uid)))
     }
 }

@@ -2,13 +2,13 @@
 
 use basalt_api::queue::QueueState;
 use basalt_api::slim::Node;
-use basalt_api::{Queue, names};
+use basalt_api::{NamespacedName, Queue, names};
 use kube::ResourceExt;
 
 use super::reserving::written_nodes;
 use super::{Work, World};
 use crate::cache::Origin;
-use crate::key::{ObjectKey, Uid};
+use crate::key::Uid;
 use crate::queue::commands::CommandsView;
 use crate::queue::{QueueView, Remains};
 
@@ -27,7 +27,7 @@ impl World {
     /// Takes in a queue; returns what has to be looked at.
     pub fn upsert_queue(&mut self, queue: Queue, origin: Origin) -> Vec<Work> {
         let name = queue.name_any();
-        let key = ObjectKey::of_cluster(&name);
+        let key = NamespacedName::of_cluster(&name);
         let was_ending = self.queues.is_ending(&key);
         let lost = self.queue(&name).is_some_and(|known| loses_guarantee(known, &queue));
         let stake = self.stake(&name);
@@ -42,20 +42,20 @@ impl World {
     }
 
     /// A queue is gone.
-    pub fn remove_queue(&mut self, key: &ObjectKey, uid: &str) -> Vec<Work> {
+    pub fn remove_queue(&mut self, key: &NamespacedName, uid: &str) -> Vec<Work> {
         let uid = Uid::from(uid);
         self.queues.bury(&uid);
         self.forget_queue(key, &uid)
     }
 
-    fn forget_queue(&mut self, key: &ObjectKey, uid: &Uid) -> Vec<Work> {
+    fn forget_queue(&mut self, key: &NamespacedName, uid: &Uid) -> Vec<Work> {
         let stake = self.stake(&key.name);
         if self.queues.forget(key, uid).is_none() {
             return Vec::new();
         }
         let mut work = self.place(&key.name);
         work.extend(self.restake(&key.name, stake));
-        work.extend([Work::StandardQueues, Work::Commands(key.name.clone())]);
+        work.extend([Work::StandardQueues, Work::Commands(key.name.to_string())]);
         work
     }
 
@@ -70,7 +70,7 @@ impl World {
 
     /// Enters what is known of a queue into the tree.
     fn place(&mut self, name: &str) -> Vec<Work> {
-        let queue = self.queues.get(&ObjectKey::of_cluster(name));
+        let queue = self.queues.get(&NamespacedName::of_cluster(name));
         let settled = self.is_settled(name);
         let touched = self.tree.set(name, queue.map(|queue| (queue, settled)));
         let mut work: Vec<Work> = touched.into_iter().map(Work::Queue).collect();
@@ -116,7 +116,7 @@ impl World {
     }
 
     pub(super) fn queue(&self, name: &str) -> Option<&Queue> {
-        self.queues.get(&ObjectKey::of_cluster(name))
+        self.queues.get(&NamespacedName::of_cluster(name))
     }
 
     /// Whether a queue of that name exists.
@@ -154,7 +154,7 @@ impl World {
             reservation: self.reserving.decision(name),
             remains: self
                 .queues
-                .is_ending(&ObjectKey::of_cluster(name))
+                .is_ending(&NamespacedName::of_cluster(name))
                 .then(|| self.remains(name)),
         })
     }

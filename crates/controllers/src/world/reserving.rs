@@ -6,13 +6,12 @@ use std::sync::Arc;
 use basalt_api::quantity::{Quantity, ResourceList};
 use basalt_api::queue::{Affinity, Guarantee, QueueState, Reservation};
 use basalt_api::slim::{Node, Pod, request};
-use basalt_api::{Queue, names};
+use basalt_api::{NamespacedName, Queue, names};
 use jiff::SignedDuration;
 
 use super::objects::{queue_named, queue_of_lone};
 use super::{Work, World};
 use crate::change::Outcome;
-use crate::key::ObjectKey;
 use crate::object;
 use crate::pod::PodRecord;
 use crate::podgroup;
@@ -187,7 +186,7 @@ impl World {
             return Vec::new();
         }
         self.reserving.rules = rules;
-        let names: Vec<String> = self.queues.keys().map(|key| key.name.clone()).collect();
+        let names: Vec<Arc<str>> = self.queues.keys().map(|key| Arc::clone(&key.name)).collect();
         for name in names {
             self.note_interest(&name);
         }
@@ -291,7 +290,7 @@ impl World {
     }
 
     /// Where a pod stands; nothing while nobody wants to know.
-    pub(super) fn stay(&self, key: &ObjectKey) -> Option<Stay> {
+    pub(super) fn stay(&self, key: &NamespacedName) -> Option<Stay> {
         if !self.reserving.sites.is_counting() {
             return None;
         }
@@ -330,7 +329,7 @@ impl World {
     }
 
     /// A pod has changed; `before` is where it stood.
-    pub(super) fn move_pod(&mut self, before: Option<Stay>, key: &ObjectKey) -> Option<Work> {
+    pub(super) fn move_pod(&mut self, before: Option<Stay>, key: &NamespacedName) -> Option<Work> {
         let after = self.stay(key);
         if before == after {
             return None;
@@ -347,7 +346,7 @@ impl World {
     }
 
     /// Where the pods of a group stand.
-    pub(super) fn stays_in(&self, group: &ObjectKey) -> Vec<(ObjectKey, Option<Stay>)> {
+    pub(super) fn stays_in(&self, group: &NamespacedName) -> Vec<(NamespacedName, Option<Stay>)> {
         if !self.reserving.sites.is_counting() {
             return Vec::new();
         }
@@ -360,7 +359,7 @@ impl World {
     }
 
     /// Pods may belong to another queue now.
-    pub(super) fn move_pods(&mut self, before: Vec<(ObjectKey, Option<Stay>)>) -> Option<Work> {
+    pub(super) fn move_pods(&mut self, before: Vec<(NamespacedName, Option<Stay>)>) -> Option<Work> {
         let moved = before.into_iter().map(|(key, stay)| self.move_pod(stay, &key));
         moved.fold(None, Option::or)
     }

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::key::ObjectKey;
 use crate::queue::tally::{Fact, Tally};
+use basalt_api::NamespacedName;
 
 /// An object that may count in a queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Thing {
-    Job(ObjectKey),
-    Group(ObjectKey),
-    Pod(ObjectKey),
+    Job(NamespacedName),
+    Group(NamespacedName),
+    Pod(NamespacedName),
 }
 
 /// Tallies by the name of the queue, whether it exists or not: a queue that is made anew has what names it.

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use basalt_api::{NamespacedName, ObjectRef};
+use basalt_controllers::Change;
 use basalt_controllers::cache::Origin;
 use basalt_controllers::companion::KINDS;
-use basalt_controllers::key::ObjectKey;
 use basalt_controllers::world::{Rules, Work, World};
-use basalt_controllers::{Change, Target};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -232,10 +232,7 @@ impl Cluster {
             return;
         }
         let uid = object["metadata"]["uid"].as_str().expect("uid");
-        let at = ObjectKey {
-            namespace: key.1.clone(),
-            name: key.2.clone(),
-        };
+        let at = NamespacedName::new(&key.1, &key.2);
         let world = &mut self.world;
         let work = match key.0.as_str() {
             "Queue" => world.remove_queue(&at, uid),
@@ -362,8 +359,12 @@ impl Cluster {
         }
     }
 
-    fn check(&self, target: &Target, uid: Option<&str>, version: Option<&str>) -> Result<Option<Key>, Conflict> {
-        let key = (target.kind.clone(), target.namespace.clone(), target.name.clone());
+    fn check(&self, target: &ObjectRef, uid: Option<&str>, version: Option<&str>) -> Result<Option<Key>, Conflict> {
+        let key = (
+            target.kind.to_string(),
+            target.namespace.to_string(),
+            target.name.to_string(),
+        );
         let Some(object) = self.objects.get(&key) else {
             return Ok(None);
         };

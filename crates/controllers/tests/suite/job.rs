@@ -137,7 +137,7 @@ fn pods_of_others_that_hold_wanted_names_are_told_of() {
         panic!("one event: {changes:?}");
     };
     assert_eq!(
-        (reason.as_str(), *event_type, regarding.name.as_str()),
+        (reason.as_str(), *event_type, &*regarding.name),
         ("FailedCreate", EventType::Warning, "train")
     );
     assert!(message.starts_with("Pod train-b-1 cannot be made"), "{message}");
@@ -160,7 +160,7 @@ fn scaling_down_removes_the_highest_indices_highest_first() {
         .changes
         .iter()
         .filter_map(|change| match change {
-            Change::Delete { target, .. } => Some(target.name.clone()),
+            Change::Delete { target, .. } => Some(target.name.to_string()),
             _ => None,
         })
         .collect();

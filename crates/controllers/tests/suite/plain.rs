@@ -206,8 +206,8 @@ fn other_pods_are_left_alone() {
 /// A world with a pod of a ReplicaSet, whose group follows what its owner says.
 #[test]
 fn the_owner_says_how_large_the_group_is_and_when_it_goes() {
+    use basalt_api::NamespacedName;
     use basalt_controllers::cache::Origin;
-    use basalt_controllers::key::ObjectKey;
     use basalt_controllers::world::{Work, World};
     let now = jiff::Timestamp::UNIX_EPOCH;
     let mut world = World::new(BTreeSet::from(["volcano".to_owned()]));
@@ -242,9 +242,9 @@ fn the_owner_says_how_large_the_group_is_and_when_it_goes() {
     let idle = world.upsert_owner(&owner("3"), Some(0));
     let idle = idle.last().expect("work");
     assert_eq!(world.look_at(idle, now).changes, [], "its pods are still there");
-    let key = ObjectKey::of(&owned());
+    let key = NamespacedName::of(&owned());
     assert!(world.remove_pod(&key, "u").contains(idle));
     assert!(
-        matches!(world.look_at(idle, now).changes.as_slice(), [Change::Delete { target, .. }] if target.name == "podgroup-rs-uid")
+        matches!(world.look_at(idle, now).changes.as_slice(), [Change::Delete { target, .. }] if &*target.name == "podgroup-rs-uid")
     );
 }

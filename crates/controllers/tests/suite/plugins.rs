@@ -120,9 +120,9 @@ fn by_name(wanted: Vec<Wanted>) -> BTreeMap<String, Wanted> {
     let entry = |wanted: Wanted| {
         let target = &wanted.target;
         let (object, owner) = (&wanted.object, &wanted.object["metadata"]["ownerReferences"][0]);
-        assert_eq!(object["kind"], target.kind.as_str());
-        assert_eq!(object["apiVersion"], target.api_version.as_str());
-        assert_eq!(object["metadata"]["name"], target.name.as_str());
+        assert_eq!(object["kind"], *target.kind);
+        assert_eq!(object["apiVersion"], *target.api_version);
+        assert_eq!(object["metadata"]["name"], *target.name);
         assert_eq!(object["metadata"]["namespace"], "ns");
         assert_eq!((&owner["uid"], &owner["controller"]), (&json!("uid-1"), &json!(true)));
         (format!("{}/{}", target.kind, target.name), wanted)

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use basalt_api::NamespacedName;
 use basalt_controllers::cache::Origin;
-use basalt_controllers::key::ObjectKey;
 use basalt_controllers::queue::tally::Tally;
 use basalt_controllers::world::World;
 use proptest::prelude::*;
@@ -164,13 +164,7 @@ fn upsert(world: &mut World, object: &Value) {
 
 fn remove(world: &mut World, object: &Value) {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-    let (key, uid) = (
-        ObjectKey {
-            namespace: text("namespace"),
-            name: text("name"),
-        },
-        text("uid"),
-    );
+    let (key, uid) = (NamespacedName::new(&text("namespace"), &text("name")), text("uid"));
     match object["kind"].as_str().expect("kind") {
         "Job" => drop(world.remove_job(&key, &uid)),
         "PodGroup" => drop(world.remove_group(&key, &uid)),

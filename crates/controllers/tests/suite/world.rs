@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use basalt_api::slim::Pod;
-use basalt_api::{Job, PodGroup};
+use basalt_api::{Job, NamespacedName, PodGroup};
 use basalt_controllers::job::{JobView, reconcile};
-use basalt_controllers::key::ObjectKey;
 use basalt_controllers::pod::PodRecord;
 use basalt_controllers::words::Words;
 use basalt_controllers::{Change, Outcome};
@@ -108,7 +107,8 @@ impl World {
             return Outcome::default();
         };
         let mut words = Words::default();
-        let mut record = |pod: Pod| PodRecord::new(Arc::new(ObjectKey::of(&pod)), pod, &BTreeSet::new(), &mut words);
+        let mut record =
+            |pod: Pod| PodRecord::new(Arc::new(NamespacedName::of(&pod)), pod, &BTreeSet::new(), &mut words);
         let pods: Vec<PodRecord> = self
             .names("Pod")
             .iter()
@@ -173,7 +173,7 @@ impl World {
                 json_patch::merge(object, merge);
             }
             Change::Delete { target, uid, .. } => {
-                let key = (target.kind.clone(), target.name.clone());
+                let key = (target.kind.to_string(), target.name.to_string());
                 if self
                     .objects
                     .get(&key)

@@ -29,7 +29,8 @@ pub(super) fn steps(changes: Vec<Change>) -> Vec<Step> {
 
 #[cfg(test)]
 mod tests {
-    use basalt_controllers::{EventType, Target};
+    use basalt_api::{ObjectRef, resource_kind};
+    use basalt_controllers::EventType;
 
     use super::*;
 
@@ -37,7 +38,7 @@ mod tests {
     #[test]
     fn what_was_done_is_told_though_more_was_to_come() {
         let change = |word: char| {
-            let target = Target::new("v1", "Pod", "n", "p");
+            let target = ObjectRef::new(resource_kind::POD, "n", "p");
             match word {
                 'e' => Change::Event {
                     regarding: target,

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use basalt_controllers::{Change, Target};
+use basalt_api::{ObjectRef, resource_kind};
+use basalt_controllers::Change;
 use basalt_engine::plan::{Eviction, Purpose, split_key};
 use http::Request;
 use jiff::Timestamp;
@@ -119,7 +120,7 @@ pub(super) async fn evict(executor: Executor, permits: Arc<Semaphore>, eviction:
 /// eviction does not depend on it.
 async fn announce(executor: &Executor, eviction: &Eviction, status: &str, reason: &str, message: &str) {
     let (namespace, name) = split_key(&eviction.pod);
-    let target = Target::new("v1", "Pod", namespace, name);
+    let target = ObjectRef::new(resource_kind::POD, namespace, name);
     let condition = json!({
         "type": "DisruptionTarget", "status": status, "reason": reason, "message": message,
         "lastTransitionTime": now(),

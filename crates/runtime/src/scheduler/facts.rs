@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use basalt_api::NamespacedName;
 use basalt_engine::facts::Event;
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolume, PersistentVolumeClaim, ResourceQuota};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -12,13 +13,12 @@ use kube::{Client, Resource};
 use super::News;
 use crate::event_loop::Frame;
 use crate::watch::feed::FeedEvent;
-use basalt_controllers::key::ObjectKey;
 
 /// Turns a watch event into the engine's.
 pub(super) fn translate<K: Resource>(
     event: FeedEvent<K>,
     upsert: impl Fn(&K) -> Event,
-    gone: impl Fn(ObjectKey, Arc<str>) -> Event,
+    gone: impl Fn(NamespacedName, Arc<str>) -> Event,
 ) -> Option<Event> {
     match event {
         FeedEvent::Upsert(object) => Some(upsert(&object)),
@@ -31,7 +31,7 @@ pub(super) fn translate<K: Resource>(
 macro_rules! named {
     ($kind:ty, $fact:ident, $gone:ident) => {
         |event: FeedEvent<$kind>| {
-            let gone = |key: ObjectKey, uid| Event::$gone {
+            let gone = |key: NamespacedName, uid| Event::$gone {
                 name: key.name.into(),
                 uid: Some(uid),
             };
@@ -44,7 +44,7 @@ macro_rules! named {
 macro_rules! keyed {
     ($kind:ty, $fact:ident, $gone:ident) => {
         |event: FeedEvent<$kind>| {
-            let gone = |key: ObjectKey, uid| Event::$gone {
+            let gone = |key: NamespacedName, uid| Event::$gone {
                 key: key.to_string().into(),
                 uid: Some(uid),
             };

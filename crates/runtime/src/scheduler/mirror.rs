@@ -9,15 +9,14 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use basalt_api::names;
 use basalt_api::podgroup::PodGroup;
 use basalt_api::slim::{Node, Pod};
+use basalt_api::{NamespacedName, names};
 use basalt_audit::{Auditor, Finding, Objects};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use crate::watch::feed::FeedEvent;
-use basalt_controllers::key::ObjectKey;
 
 /// Checking costs at most this part of the time.
 const EFFORT: u32 = 200;
@@ -121,7 +120,7 @@ impl Mirror {
         }
         match event {
             FeedEvent::Upsert(pod) => {
-                let key = ObjectKey::of(&**pod).to_string();
+                let key = NamespacedName::of(&**pod).to_string();
                 if pod.spec.node_name.is_empty() {
                     self.changed |= self.shown.pods.remove(&*key).is_some();
                     return;
@@ -163,7 +162,7 @@ impl Mirror {
                 });
                 self.changed |= self.shown.nodes.insert(name, value.clone()) != Some(value);
             }
-            FeedEvent::Delete { key, .. } => self.changed |= self.shown.nodes.remove(&key.name).is_some(),
+            FeedEvent::Delete { key, .. } => self.changed |= self.shown.nodes.remove(&*key.name).is_some(),
             FeedEvent::Synced => {}
         }
     }
@@ -181,7 +180,7 @@ impl Mirror {
                     "spec": {"minMember": group.spec.min_member, "minTaskMember": group.spec.min_task_member},
                     "status": {"phase": status.and_then(|status| status.phase)},
                 });
-                let key = ObjectKey::of(&**group).to_string();
+                let key = NamespacedName::of(&**group).to_string();
                 self.changed |= self.shown.groups.insert(key, value.clone()) != Some(value);
             }
             FeedEvent::Delete { key, .. } => self.changed |= self.shown.groups.remove(&key.to_string()).is_some(),
@@ -251,11 +250,7 @@ fn group_of(pod: &Pod) -> String {
     let group = pod.pod_group().filter(|name| !name.is_empty());
     group.map_or_else(String::new, |name| {
         let namespace = pod.namespace().unwrap_or_default();
-        ObjectKey {
-            namespace,
-            name: name.to_owned(),
-        }
-        .to_string()
+        NamespacedName::new(&namespace, &name).to_string()
     })
 }
 

@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use basalt_api::podgroup::{PodGroup, PodGroupCondition, PodGroupStatus};
 use basalt_api::reason::{Code, Reason};
-use basalt_controllers::{Change, EventType, Target};
+use basalt_api::{NamespacedName, ObjectRef, resource_kind};
+use basalt_controllers::{Change, EventType};
 use basalt_engine::facts::Phase;
 use basalt_engine::ledger::Counts;
 use basalt_engine::plan::{Plan, Transaction, Waiting, WaitingList, split_key};
@@ -31,9 +32,7 @@ pub(super) use self::pods::PodConditions;
 pub(super) use self::queues::QueueStatuses;
 use crate::watch::feed::FeedEvent;
 use crate::write::coalescing::{Latest, Pace};
-use basalt_controllers::key::ObjectKey;
 
-const API_VERSION: &str = "scheduling.volcano.sh/v1beta1";
 const UNSCHEDULABLE: &str = "Unschedulable";
 const SCHEDULED: &str = "Scheduled";
 /// Numbers in a group's reasons may change with every cycle; people need them now and then.
@@ -101,7 +100,7 @@ impl Outlets {
     }
 
     /// Tells people of something.
-    pub(super) fn event(&self, regarding: Target, uid: &str, reason: &str, message: String, event_type: EventType) {
+    pub(super) fn event(&self, regarding: ObjectRef, uid: &str, reason: &str, message: String, event_type: EventType) {
         let change = Change::Event {
             regarding: regarding.clone(),
             uid: uid.to_owned(),
@@ -114,15 +113,15 @@ impl Outlets {
 }
 
 /// The address of a PodGroup by its key.
-pub(super) fn group_target(key: &str) -> Target {
+pub(super) fn group_target(key: &str) -> ObjectRef {
     let (namespace, name) = split_key(key);
-    Target::new(API_VERSION, "PodGroup", namespace, name)
+    ObjectRef::new(resource_kind::POD_GROUP, namespace, name)
 }
 
 /// The address of a pod by its key.
-pub(super) fn pod_target(key: &str) -> Target {
+pub(super) fn pod_target(key: &str) -> ObjectRef {
     let (namespace, name) = split_key(key);
-    Target::new("v1", "Pod", namespace, name)
+    ObjectRef::new(resource_kind::POD, namespace, name)
 }
 
 /// Keeps what was told of PodGroups, and tells what differs.
@@ -156,7 +155,7 @@ impl Narrator {
     pub(super) fn observe(&mut self, event: &FeedEvent<PodGroup>) {
         match event {
             FeedEvent::Upsert(group) => {
-                let key = ObjectKey::of(&**group).to_string();
+                let key = NamespacedName::of(&**group).to_string();
                 let uid = group.uid().unwrap_or_default();
                 let ours = self.told.get(&key).is_some_and(|told| told.uid == uid);
                 // What the watch shows may be older than what we told, even after that was answered.

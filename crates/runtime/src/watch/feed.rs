@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use basalt_controllers::key::ObjectKey;
+use basalt_api::NamespacedName;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use http::{HeaderValue, header};
@@ -38,7 +38,7 @@ pub enum FeedEvent<K> {
     /// The object is gone; `uid` is that of the incarnation that went.
     Delete {
         /// Which.
-        key: ObjectKey,
+        key: NamespacedName,
         /// Which incarnation.
         uid: String,
     },
@@ -63,32 +63,29 @@ struct Known(BTreeMap<Box<str>, Box<str>>);
 
 impl Known {
     /// No namespace has a slash, so the first one ends it.
-    fn text(key: &ObjectKey) -> Box<str> {
+    fn text(key: &NamespacedName) -> Box<str> {
         format!("{}/{}", key.namespace, key.name).into()
     }
 
     fn note<K: Resource>(&mut self, object: &K) {
         let uid = object.uid().unwrap_or_default();
-        self.0.insert(Self::text(&ObjectKey::of(object)), uid.into());
+        self.0.insert(Self::text(&NamespacedName::of(object)), uid.into());
     }
 
-    fn uid(&self, key: &ObjectKey) -> Option<&str> {
+    fn uid(&self, key: &NamespacedName) -> Option<&str> {
         self.0.get(&Self::text(key)).map(AsRef::as_ref)
     }
 
-    fn remove(&mut self, key: &ObjectKey) {
+    fn remove(&mut self, key: &NamespacedName) {
         self.0.remove(&Self::text(key));
     }
 
     /// The objects, and incarnations, that are not in `now`.
-    fn without(self, now: &Self) -> impl Iterator<Item = (ObjectKey, String)> {
+    fn without(self, now: &Self) -> impl Iterator<Item = (NamespacedName, String)> {
         let gone = self.0.into_iter().filter(|(key, uid)| now.0.get(key) != Some(uid));
         gone.filter_map(|(key, uid)| {
             let (namespace, name) = key.split_once('/')?;
-            let key = ObjectKey {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            };
+            let key = NamespacedName::new(&namespace, &name);
             Some((key, uid.into()))
         })
     }
@@ -130,7 +127,7 @@ impl Tracker {
                 reports
             }
             Event::Delete(object) => {
-                let key = ObjectKey::of(&object);
+                let key = NamespacedName::of(&object);
                 self.known.remove(&key);
                 vec![FeedEvent::Delete {
                     key,
@@ -145,7 +142,7 @@ impl Tracker {
     /// An object as it is now, after the end of the incarnation that it replaces. One that cannot be read is left out,
     /// loudly: what was known of it before stays.
     fn report<K: Resource<DynamicType = ()>>(&mut self, object: Lenient<K>) -> Vec<FeedEvent<K>> {
-        let key = ObjectKey::of(&object);
+        let key = NamespacedName::of(&object);
         let object = match object {
             Lenient::Readable(object) => object,
             Lenient::Unreadable { why, .. } => {

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use basalt_controllers::{Change, Target};
+use basalt_api::ObjectRef;
+use basalt_controllers::Change;
 use futures::stream::{self, StreamExt};
 use kube::core::PartialObjectMeta;
 use tokio::sync::Notify;
@@ -72,13 +73,13 @@ struct Shared {
 #[derive(Default)]
 struct Waiting {
     /// What has not left yet, and when it may.
-    changes: BTreeMap<Target, (Instant, Change)>,
+    changes: BTreeMap<ObjectRef, (Instant, Change)>,
     /// What has left and is not answered yet.
-    under_way: BTreeSet<Target>,
+    under_way: BTreeSet<ObjectRef>,
     /// The versions that our writes made, until the watch has shown them; kept only where somebody asks for it.
-    written: BTreeMap<Target, u64>,
+    written: BTreeMap<ObjectRef, u64>,
     /// What was refused for good, until somebody asks; kept only where somebody does.
-    lost: BTreeSet<Target>,
+    lost: BTreeSet<ObjectRef>,
     /// Writes that found no room.
     dropped: u64,
 }
@@ -112,13 +113,13 @@ impl Latest {
     }
 
     /// Hands over a write; replaces an earlier one for the same object that has not left yet.
-    pub fn put(&self, target: Target, change: Change) {
+    pub fn put(&self, target: ObjectRef, change: Change) {
         self.put_later(target, change, Duration::ZERO);
     }
 
     /// The same for a write that may wait for so long, because another one may well come for the same object; but what it
     /// replaces leaves no later than it would have.
-    pub fn put_later(&self, target: Target, change: Change, wait: Duration) {
+    pub fn put_later(&self, target: ObjectRef, change: Change, wait: Duration) {
         {
             let mut waiting = self.lock();
             if waiting.changes.len() >= self.pace.waiting_max && !waiting.changes.contains_key(&target) {
@@ -133,13 +134,13 @@ impl Latest {
     }
 
     /// Whether a write for this object has not been answered yet.
-    pub fn is_pending(&self, target: &Target) -> bool {
+    pub fn is_pending(&self, target: &ObjectRef) -> bool {
         let waiting = self.lock();
         waiting.changes.contains_key(target) || waiting.under_way.contains(target)
     }
 
     /// Whether what the watch shows of this object, in `version`, is older than what we wrote or are about to write.
-    pub fn is_ahead(&self, target: &Target, version: Option<&str>) -> bool {
+    pub fn is_ahead(&self, target: &ObjectRef, version: Option<&str>) -> bool {
         if self.is_pending(target) {
             return true;
         }
@@ -157,14 +158,14 @@ impl Latest {
     }
 
     /// The object is gone.
-    pub fn forget(&self, target: &Target) {
+    pub fn forget(&self, target: &ObjectRef) {
         let mut waiting = self.lock();
         waiting.written.remove(target);
         waiting.lost.remove(target);
     }
 
     /// The objects of which a write was refused for good since this was last asked.
-    pub fn take_lost(&self) -> BTreeSet<Target> {
+    pub fn take_lost(&self) -> BTreeSet<ObjectRef> {
         std::mem::take(&mut self.lock().lost)
     }
 
@@ -176,7 +177,7 @@ impl Latest {
 
     /// Takes back what has not left yet, and waits until what has left is answered: from then on nothing of what was handed
     /// over before reaches these objects.
-    pub async fn silence(&self, targets: &[Target]) {
+    pub async fn silence(&self, targets: &[ObjectRef]) {
         loop {
             let answer = self.shared.answers.notified();
             tokio::pin!(answer);
@@ -190,7 +191,7 @@ impl Latest {
     }
 
     /// Takes back what has not left yet; says whether something is under way.
-    pub fn withdraw(&self, target: &Target) -> bool {
+    pub fn withdraw(&self, target: &ObjectRef) -> bool {
         let mut waiting = self.lock();
         waiting.changes.remove(target);
         waiting.under_way.contains(target)
@@ -258,7 +259,7 @@ impl Latest {
         }
     }
 
-    fn take(&self) -> BTreeMap<Target, Change> {
+    fn take(&self) -> BTreeMap<ObjectRef, Change> {
         let (mut waiting, now, most) = (self.lock(), Instant::now(), self.pace.batch());
         let mut batch = BTreeMap::new();
         let due = waiting.changes.extract_if(.., |_, (due, _)| *due <= now).take(most);
@@ -267,7 +268,7 @@ impl Latest {
         batch
     }
 
-    async fn send_all(&self, executor: &Executor, batch: BTreeMap<Target, Change>) {
+    async fn send_all(&self, executor: &Executor, batch: BTreeMap<ObjectRef, Change>) {
         let mut outcomes = stream::iter(batch)
             .map(|(target, change)| send(executor.clone(), target, change))
             .buffer_unordered(IN_FLIGHT_MAX);
@@ -281,7 +282,7 @@ impl Latest {
         }
     }
 
-    fn answered(&self, target: &Target, outcome: &Outcome) {
+    fn answered(&self, target: &ObjectRef, outcome: &Outcome) {
         {
             let mut waiting = self.lock();
             waiting.under_way.remove(target);
@@ -315,7 +316,7 @@ enum Outcome {
 }
 
 /// Sends one write.
-async fn send(executor: Executor, target: Target, change: Change) -> (Target, Outcome) {
+async fn send(executor: Executor, target: ObjectRef, change: Change) -> (ObjectRef, Outcome) {
     let (written, failure) = executor.run(vec![change.clone()]).await;
     let outcome = match failure {
         None => Outcome::Written(written.first().and_then(|written| version(&written.body))),
@@ -351,14 +352,15 @@ fn is_final(error: &kube::Error) -> bool {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use basalt_api::resource_kind;
     use serde_json::json;
 
     use super::*;
     use crate::scripted_server::{self, Answer};
     use crate::write::writer::Writer;
 
-    fn target() -> Target {
-        Target::new("v1", "Pod", "a", "p")
+    fn target() -> ObjectRef {
+        ObjectRef::new(resource_kind::POD, "a", "p")
     }
 
     fn write() -> Change {

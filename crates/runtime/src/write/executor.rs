@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use basalt_controllers::{Change, EventType, Target};
+use basalt_api::{ObjectRef, resource_kind};
+use basalt_controllers::{Change, EventType};
 use futures::stream::{self, StreamExt};
 use http::{Method, Request};
 use jiff::Timestamp;
-use kube::core::{ApiResource, GroupVersionKind, Status};
+use kube::core::Status;
 use serde_json::{Value, json};
 
 use crate::write::writer::Writer;
@@ -21,18 +22,18 @@ const STRATEGIC: &str = "application/strategic-merge-patch+json";
 #[derive(Debug, thiserror::Error)]
 pub enum ExecuteError {
     /// The object is not the one that the decision was made for (other uid or version): decide again.
-    #[error("{target:?} changed since the decision: {message}")]
+    #[error("{} {target} changed since the decision: {message}", .target.kind)]
     Outdated {
         /// What was to be written.
-        target: Target,
+        target: ObjectRef,
         /// What the server said.
         message: String,
     },
     /// The server refused or could not be reached.
-    #[error("{verb} of {target:?}")]
+    #[error("{verb} of {} {target}", .target.kind)]
     Refused {
         /// What was to be written.
-        target: Target,
+        target: ObjectRef,
         /// How.
         verb: Box<Method>,
         /// What the server said.
@@ -40,10 +41,10 @@ pub enum ExecuteError {
         source: Box<kube::Error>,
     },
     /// The request could not be formed; an object's name or namespace is no part of a URL.
-    #[error("the request for {target:?} cannot be formed")]
+    #[error("the request for {} {target} cannot be formed", .target.kind)]
     Malformed {
         /// What was to be written.
-        target: Target,
+        target: ObjectRef,
         /// Why.
         #[source]
         source: http::Error,
@@ -54,7 +55,7 @@ pub enum ExecuteError {
 #[derive(Debug)]
 pub struct Written {
     /// Which.
-    pub target: Target,
+    pub target: ObjectRef,
     /// Its JSON.
     pub body: String,
 }
@@ -128,7 +129,7 @@ impl Executor {
                 let answer = self
                     .send(
                         Method::POST,
-                        &collection_path(target),
+                        &target.collection_path(),
                         target,
                         "application/json",
                         object,
@@ -143,7 +144,7 @@ impl Executor {
                 resource_version,
                 merge,
             } => {
-                let path = object_path(target, subresource.as_deref());
+                let path = target.path(subresource.as_deref());
                 let body = with_preconditions(merge.clone(), uid.as_deref(), resource_version.as_deref());
                 let answer = self.send(Method::PATCH, &path, target, MERGE, &body).await;
                 gone_is_done(answer, target, Method::PATCH)
@@ -154,7 +155,7 @@ impl Executor {
                 uid,
                 patch,
             } => {
-                let path = object_path(target, subresource.as_deref());
+                let path = target.path(subresource.as_deref());
                 let body = with_preconditions(patch.clone(), Some(uid), None);
                 let answer = self.send(Method::PATCH, &path, target, STRATEGIC, &body).await;
                 gone_is_done(answer, target, Method::PATCH)
@@ -177,12 +178,17 @@ impl Executor {
         }
     }
 
-    async fn delete(&self, target: &Target, uid: &str, version: Option<&str>) -> Result<Option<Written>, ExecuteError> {
+    async fn delete(
+        &self,
+        target: &ObjectRef,
+        uid: &str,
+        version: Option<&str>,
+    ) -> Result<Option<Written>, ExecuteError> {
         let mut body = json!({"preconditions": {"uid": uid}, "propagationPolicy": "Background"});
         if let Some(version) = version {
             body["preconditions"]["resourceVersion"] = Value::from(version);
         }
-        let path = object_path(target, None);
+        let path = target.path(None);
         let answer = self
             .send(Method::DELETE, &path, target, "application/json", &body)
             .await;
@@ -197,7 +203,7 @@ impl Executor {
         &self,
         method: Method,
         path: &str,
-        target: &Target,
+        target: &ObjectRef,
         content_type: &str,
         body: &Value,
     ) -> Result<Result<String, kube::Error>, ExecuteError> {
@@ -216,7 +222,7 @@ impl Executor {
     /// Writes an event. Its name is a function of what it says, so that a repetition raises the count of the first.
     async fn event(
         &self,
-        regarding: &Target,
+        regarding: &ObjectRef,
         uid: &str,
         reason: &str,
         message: &str,
@@ -230,7 +236,7 @@ impl Executor {
             &regarding.namespace
         };
         let name = format!("{}.{:016x}", regarding.name, hasher.finish());
-        let target = Target::new("v1", "Event", namespace, &name);
+        let target = ObjectRef::new(resource_kind::EVENT, namespace, &name);
         let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let kind = match event_type {
             EventType::Normal => "Normal",
@@ -250,7 +256,7 @@ impl Executor {
         let answer = self
             .send(
                 Method::POST,
-                &collection_path(&target),
+                &target.collection_path(),
                 &target,
                 "application/json",
                 &object,
@@ -269,8 +275,8 @@ impl Executor {
         }
     }
 
-    async fn count_event(&self, target: &Target, now: &str) -> Result<(), ExecuteError> {
-        let path = object_path(target, None);
+    async fn count_event(&self, target: &ObjectRef, now: &str) -> Result<(), ExecuteError> {
+        let path = target.path(None);
         let known = self
             .send(Method::GET, &path, target, "application/json", &Value::Null)
             .await?;
@@ -290,7 +296,7 @@ impl Executor {
 /// the name. Either way: decide again, later.
 fn already_exists_is_outdated(
     answer: Result<Result<String, kube::Error>, ExecuteError>,
-    target: &Target,
+    target: &ObjectRef,
 ) -> Result<Option<Written>, ExecuteError> {
     match answer? {
         Ok(body) => Ok(Some(Written {
@@ -311,7 +317,7 @@ fn already_exists_is_outdated(
 
 fn gone_is_done(
     answer: Result<Result<String, kube::Error>, ExecuteError>,
-    target: &Target,
+    target: &ObjectRef,
     verb: Method,
 ) -> Result<Option<Written>, ExecuteError> {
     match answer? {
@@ -351,61 +357,10 @@ fn with_preconditions(mut merge: Value, uid: Option<&str>, resource_version: Opt
     merge
 }
 
-fn collection_path(target: &Target) -> String {
-    let (group, version) = target.api_version.rsplit_once('/').unwrap_or(("", &target.api_version));
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &target.kind));
-    let namespace = (!target.namespace.is_empty()).then_some(target.namespace.as_str());
-    let root = if group.is_empty() {
-        format!("/api/{version}")
-    } else {
-        format!("/apis/{group}/{version}")
-    };
-    match namespace {
-        Some(namespace) => format!("{root}/namespaces/{namespace}/{}", resource.plural),
-        None => format!("{root}/{}", resource.plural),
-    }
-}
-
-fn object_path(target: &Target, subresource: Option<&str>) -> String {
-    let object = format!("{}/{}", collection_path(target), target.name);
-    match subresource {
-        Some(subresource) => format!("{object}/{subresource}"),
-        None => object,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::scripted_server::{self, Answer};
-
-    #[test]
-    fn paths_are_those_of_kubernetes() {
-        let check = |target: Target, subresource: Option<&str>, expected: &str| {
-            assert_eq!(object_path(&target, subresource), expected);
-        };
-        check(Target::new("v1", "Pod", "a", "b"), None, "/api/v1/namespaces/a/pods/b");
-        check(
-            Target::new("batch.volcano.sh/v1alpha1", "Job", "a", "b"),
-            Some("status"),
-            "/apis/batch.volcano.sh/v1alpha1/namespaces/a/jobs/b/status",
-        );
-        check(
-            Target::new("scheduling.volcano.sh/v1beta1", "PodGroup", "a", "b"),
-            None,
-            "/apis/scheduling.volcano.sh/v1beta1/namespaces/a/podgroups/b",
-        );
-        check(
-            Target::new("scheduling.volcano.sh/v1beta1", "Queue", "", "q"),
-            Some("status"),
-            "/apis/scheduling.volcano.sh/v1beta1/queues/q/status",
-        );
-        check(
-            Target::new("networking.k8s.io/v1", "NetworkPolicy", "a", "b"),
-            None,
-            "/apis/networking.k8s.io/v1/namespaces/a/networkpolicies/b",
-        );
-    }
 
     #[tokio::test]
     async fn a_patch_of_an_object_that_was_made_anew_is_outdated_and_not_refused() {
@@ -419,7 +374,7 @@ mod tests {
             let status = json!({"kind": "Status", "status": "Failure", "code": code, "message": "no", "reason": reason, "details": details});
             let client = scripted_server::client(move |_, _| Answer::Status(code, status.clone()));
             let change = Change::Patch {
-                target: Target::new("v1", "Pod", "a", "b"),
+                target: ObjectRef::new(resource_kind::POD, "a", "b"),
                 subresource: None,
                 uid: Some("u".to_owned()),
                 resource_version: None,

@@ -1,13 +1,12 @@
-//! The controllers: the same world, agenda and decisions as in the live loop; its executor, one write at a time.
+//! The controllers: the same world, work_queue and decisions as in the live loop; its executor, one write at a time.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use basalt_controllers::agenda::Agenda;
+use basalt_api::{NamespacedName, ObjectRef, WorkQueue};
+use basalt_controllers::Change;
 use basalt_controllers::cache::Origin;
-use basalt_controllers::key::ObjectKey;
 use basalt_controllers::world::{Rules, Work, World};
-use basalt_controllers::{Change, Target};
 use basalt_engine::Conf;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -30,7 +29,7 @@ struct InHand {
 /// The queue, job and podgroup controllers.
 pub struct Controllers {
     world: World,
-    agenda: Agenda<Work>,
+    work_queue: WorkQueue<Work>,
     in_hand: Vec<InHand>,
     /// Whose change was asked for last.
     asking: usize,
@@ -40,8 +39,8 @@ impl Controllers {
     /// Controllers beside a scheduler of that configuration, that know nothing yet.
     pub fn new(conf: &Conf) -> Self {
         let schedulers = ["volcano", "basalt", "default-scheduler"];
-        let mut agenda = Agenda::default();
-        agenda.ask(Work::StandardQueues, Timestamp::UNIX_EPOCH);
+        let mut work_queue = WorkQueue::default();
+        work_queue.add(Work::StandardQueues, Timestamp::UNIX_EPOCH);
         let mut world = World::new(schedulers.into_iter().map(str::to_owned).collect::<BTreeSet<_>>());
         let locks = conf
             .tiers
@@ -52,7 +51,7 @@ impl Controllers {
         world.set_reserving(locks.then(Rules::default));
         Self {
             world,
-            agenda,
+            work_queue,
             in_hand: Vec::new(),
             asking: 0,
         }
@@ -61,7 +60,7 @@ impl Controllers {
     fn ask(&mut self, work: Vec<Work>, now: Timestamp) {
         for work in work {
             let at = now.saturating_add(self.world.pause(&work)).unwrap_or(now);
-            self.agenda.ask(work, at);
+            self.work_queue.add(work, at);
         }
     }
 
@@ -80,17 +79,14 @@ impl Controllers {
     }
 
     fn remove(&mut self, report: &Report) -> Vec<Work> {
-        let key = ObjectKey {
-            namespace: report.key.namespace.to_string(),
-            name: report.key.name.to_string(),
-        };
+        let key = NamespacedName::new(&report.key.namespace, &report.key.name);
         let uid = text(&report.object, "/metadata/uid");
         let world = &mut self.world;
         match report.key.kind {
             Kind::Job => {
                 let work = world.remove_job(&key, uid);
                 if world.job_view(&key).is_none() {
-                    self.agenda.forget(&Work::Job(key));
+                    self.work_queue.forget(&Work::Job(key));
                 }
                 work
             }
@@ -107,14 +103,14 @@ impl Controllers {
     /// Takes work into free hands.
     fn pick_up(&mut self, now: Timestamp, hands: usize) {
         while self.in_hand.len() < hands {
-            let Some(work) = self.agenda.take(now) else { return };
+            let Some(work) = self.work_queue.take(now) else { return };
             let outcome = self.world.look_at(&work, now);
             if let Some(at) = outcome.wake_at {
-                self.agenda.ask(work.clone(), at);
+                self.work_queue.add(work.clone(), at);
             }
             self.ask(outcome.queues.into_iter().map(Work::Queue).collect(), now);
             if outcome.changes.is_empty() {
-                self.agenda.done(work, false, now);
+                self.work_queue.done(work, false, now);
             } else {
                 self.in_hand.push(InHand {
                     work,
@@ -137,7 +133,7 @@ impl Controllers {
                 self.ask(work, now);
             }
         }
-        self.agenda.done(done.work, failed, now);
+        self.work_queue.done(done.work, failed, now);
     }
 }
 
@@ -213,17 +209,17 @@ impl Actor for Controllers {
     }
 
     fn next_due(&self) -> Option<Timestamp> {
-        self.agenda.next_due()
+        self.work_queue.next_due()
     }
 }
 
-fn key(target: &Target) -> Option<Key> {
+fn key(target: &ObjectRef) -> Option<Key> {
     Some(Key::new(Kind::of(&target.kind)?, &target.namespace, &target.name))
 }
 
 /// The request that carries a change out.
 fn request(change: &Change) -> Request {
-    let known = |target: &Target| key(target).unwrap_or_else(|| Key::new(Kind::Namespace, "", &target.name));
+    let known = |target: &ObjectRef| key(target).unwrap_or_else(|| Key::new(Kind::Namespace, "", &target.name));
     match change {
         Change::Create { target, object } => Request::Create {
             key: known(target),

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use basalt_api::job::TaskSpec;
 use basalt_api::job::plugins::{Plugin, Ray};
-use basalt_api::{Job, names};
+use basalt_api::{Job, ObjectRef, names, resource_kind};
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use serde_json::{Value, json};
 
 use super::hosts::Gang;
 use super::{Act, Wanted, edit, owned};
-use crate::change::Target;
 use crate::object;
 
 /// Starts Ray.
@@ -89,7 +88,7 @@ impl Act for HeadAndWorkers {
 
     fn wanted(&self, job: &Job, _: &[u8; 32]) -> Vec<Wanted> {
         let name = format!("{}-head-svc", self.gang.job);
-        let target = Target::new("v1", "Service", &self.gang.namespace, &name);
+        let target = ObjectRef::new(resource_kind::SERVICE, &self.gang.namespace, &name);
         let selector = json!({
             names::JOB_NAME: self.gang.job,
             names::JOB_NAMESPACE: self.gang.namespace,

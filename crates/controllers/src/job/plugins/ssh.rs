@@ -6,9 +6,9 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use basalt_api::Job;
 use basalt_api::job::TaskSpec;
 use basalt_api::job::plugins::{Plugin, SSH_FOLDER, Ssh};
+use basalt_api::{Job, ObjectRef, resource_kind};
 use ed25519_dalek::SigningKey;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{KeyToPath, PodSpec, SecretVolumeSource, Volume, VolumeMount};
@@ -20,7 +20,6 @@ use ssh_key::{LineEnding, PrivateKey};
 
 use super::hosts::Gang;
 use super::{Act, Wanted, edit, owned};
-use crate::change::Target;
 use crate::object;
 
 const PRIVATE: &str = "id_rsa";
@@ -152,7 +151,7 @@ impl Act for Keys {
     }
 
     fn wanted(&self, job: &Job, entropy: &[u8; 32]) -> Vec<Wanted> {
-        let target = Target::new("v1", "Secret", &self.gang.namespace, &self.name());
+        let target = ObjectRef::new(resource_kind::SECRET, &self.gang.namespace, &self.name());
         let (private, public) = self.pair(job, entropy);
         let bytes = |text: String| object::value(&ByteString(text.into_bytes()));
         let config = bytes(self.config());

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use basalt_api::job::TaskSpec;
 use basalt_api::job::plugins::{HOSTS_FOLDER, Plugin, Svc};
-use basalt_api::{Job, names};
+use basalt_api::{Job, ObjectRef, ResourceKind, names, resource_kind};
 use k8s_openapi::api::core::v1::{ConfigMapVolumeSource, EnvVar, PodSpec, Volume, VolumeMount};
 use serde_json::{Map, Value, json};
 
 use super::hosts::{Gang, TaskHosts};
 use super::tensorflow::Cluster;
 use super::{Act, Wanted, edit, owned};
-use crate::change::Target;
 use crate::object;
 
 /// Names pods and tells them about each other.
@@ -64,12 +63,12 @@ impl Names {
     }
 
     fn config_map(&self, job: &Job) -> Wanted {
-        let target = self.target("v1", "ConfigMap", &self.gang.files());
+        let target = self.target(resource_kind::CONFIG_MAP, &self.gang.files());
         let data = self.files();
         let present: Map<String, Value> = data.clone().into_iter().filter(|(_, text)| !text.is_null()).collect();
         let object = json!({
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
+            "apiVersion": target.api_version,
+            "kind": target.kind,
             "metadata": object::value(&owned(job, &target)),
             "data": present,
         });
@@ -77,14 +76,14 @@ impl Names {
     }
 
     fn service(&self, job: &Job) -> Wanted {
-        let target = self.target("v1", "Service", &self.gang.job);
+        let target = self.target(resource_kind::SERVICE, &self.gang.job);
         let mut spec = json!({"clusterIP": "None", "selector": self.labels()});
         if self.settings.publish_not_ready_addresses {
             spec["publishNotReadyAddresses"] = json!(true);
         }
         let object = json!({
-            "apiVersion": "v1",
-            "kind": "Service",
+            "apiVersion": target.api_version,
+            "kind": target.kind,
             "metadata": object::value(&owned(job, &target)),
             "spec": spec,
         });
@@ -93,11 +92,11 @@ impl Names {
 
     /// Lets nobody in but the job's own pods.
     fn network_policy(&self, job: &Job) -> Wanted {
-        let target = self.target(NETWORKING, "NetworkPolicy", &self.gang.job);
+        let target = self.target(resource_kind::NETWORK_POLICY, &self.gang.job);
         let own = json!({"matchLabels": self.labels()});
         let object = json!({
-            "apiVersion": NETWORKING,
-            "kind": "NetworkPolicy",
+            "apiVersion": target.api_version,
+            "kind": target.kind,
             "metadata": object::value(&owned(job, &target)),
             "spec": {
                 "podSelector": own,
@@ -112,12 +111,10 @@ impl Names {
         json!({names::JOB_NAME: self.gang.job, names::JOB_NAMESPACE: self.gang.namespace})
     }
 
-    fn target(&self, api_version: &str, kind: &str, name: &str) -> Target {
-        Target::new(api_version, kind, &self.gang.namespace, name)
+    fn target(&self, kind: ResourceKind, name: &str) -> ObjectRef {
+        ObjectRef::new(kind, &self.gang.namespace, name)
     }
 }
-
-const NETWORKING: &str = "networking.k8s.io/v1";
 
 impl Act for Names {
     fn shape(&self, _: &TaskSpec, pod: &mut PodSpec) {

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use basalt_api::slim::Pod;
-use basalt_controllers::{Change, EventType, Target};
+use basalt_api::{NamespacedName, ObjectRef, WorkQueue};
+use basalt_controllers::{Change, EventType};
 use basalt_engine::ledger::Status;
 use basalt_engine::model::TaskId;
 use basalt_engine::plan::Bind;
@@ -23,8 +24,6 @@ use serde_json::json;
 use super::bucket::Bucket;
 use super::{Outlets, pod_target};
 use crate::watch::feed::FeedEvent;
-use basalt_controllers::agenda::Agenda;
-use basalt_controllers::key::ObjectKey;
 
 /// A group waits this long before its pods say so.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(3);
@@ -66,7 +65,7 @@ impl Growth {
 pub(in crate::scheduler) struct PodConditions {
     outlets: Outlets,
     known: HashMap<Arc<str>, Known>,
-    agenda: Agenda<Arc<str>>,
+    work_queue: WorkQueue<Arc<str>>,
     growth: HashMap<Arc<str>, Growth>,
     first: Bucket,
     again: Bucket,
@@ -94,7 +93,7 @@ impl PodConditions {
         Self {
             outlets,
             known: HashMap::new(),
-            agenda: Agenda::default(),
+            work_queue: WorkQueue::default(),
             growth: HashMap::new(),
             first: Bucket::new(FIRST_PER_SECOND),
             again: Bucket::new(AGAIN_PER_SECOND),
@@ -115,7 +114,7 @@ impl PodConditions {
             }
             FeedEvent::Synced => return None,
         };
-        let key = ObjectKey::of(&**pod).to_string();
+        let key = NamespacedName::of(&**pod).to_string();
         if !pod.spec.node_name.is_empty() || pod.is_finished() {
             return self.known.remove(&*key).map(|known| known.seen);
         }
@@ -145,12 +144,12 @@ impl PodConditions {
     /// New reasons stand in a group: its pods are looked at, in a moment.
     pub(in crate::scheduler) fn ask(&mut self, group: &str, now: Timestamp) {
         let at = now.saturating_add(PATIENCE).unwrap_or(now);
-        self.agenda.ask(group.into(), at);
+        self.work_queue.add(group.into(), at);
     }
 
     /// Pods of a group are about to be bound: what was to be said of their waiting must not arrive after that. Returns those of
     /// which something is being said right now. If they are not bound after all, they say it anew.
-    pub(in crate::scheduler) fn hush(&mut self, group: &str, binds: &[Bind], now: Timestamp) -> Vec<Target> {
+    pub(in crate::scheduler) fn hush(&mut self, group: &str, binds: &[Bind], now: Timestamp) -> Vec<ObjectRef> {
         if self.outlets.pods.is_idle() {
             return Vec::new();
         }
@@ -178,16 +177,16 @@ impl PodConditions {
 
     /// When the next group is due.
     pub(in crate::scheduler) fn next_due(&self) -> Option<Timestamp> {
-        self.agenda.next_due()
+        self.work_queue.next_due()
     }
 
     /// Looks at the groups that are due; `why` says what holds a group back.
     pub(in crate::scheduler) fn tell(&mut self, state: &State, why: impl Fn(&str) -> Option<String>, now: Timestamp) {
-        while let Some(group) = self.agenda.take(now) {
+        while let Some(group) = self.work_queue.take(now) {
             let settles = self.growth.get(&group).map(|growth| growth.settles());
             if let Some(settles) = settles.filter(|settles| *settles > now) {
-                self.agenda.done(Arc::clone(&group), false, now);
-                self.agenda.ask(group, settles);
+                self.work_queue.done(Arc::clone(&group), false, now);
+                self.work_queue.add(group, settles);
                 continue;
             }
             self.growth.remove(&group);
@@ -202,9 +201,9 @@ impl PodConditions {
                 }
                 (Some(_), None) => None,
             };
-            self.agenda.done(Arc::clone(&group), false, now);
+            self.work_queue.done(Arc::clone(&group), false, now);
             if let Some(later) = later {
-                self.agenda.ask(group, later);
+                self.work_queue.add(group, later);
             }
         }
     }

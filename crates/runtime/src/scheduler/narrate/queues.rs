@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use basalt_api::quantity::ResourceList;
 use basalt_api::queue::{Queue, QueueStatus};
-use basalt_controllers::{Change, Target};
+use basalt_api::{ObjectRef, resource_kind};
+use basalt_controllers::Change;
 use basalt_engine::facts::{Resources, quantity};
 use basalt_engine::plan::QueueState;
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
-use super::API_VERSION;
 use crate::watch::feed::FeedEvent;
 use crate::write::coalescing::Latest;
 
@@ -65,8 +65,8 @@ impl QueueStatuses {
                 }
             }
             FeedEvent::Delete { key, uid } => {
-                if self.stands.get(&key.name).is_some_and(|(known, _)| known == uid) {
-                    self.stands.remove(&key.name);
+                if self.stands.get(&*key.name).is_some_and(|(known, _)| known == uid) {
+                    self.stands.remove(&*key.name);
                 }
             }
             FeedEvent::Synced => {}
@@ -110,8 +110,8 @@ impl QueueStatuses {
     }
 }
 
-fn target(name: &str) -> Target {
-    Target::new(API_VERSION, "Queue", "", name)
+fn target(name: &str) -> ObjectRef {
+    ObjectRef::new(resource_kind::QUEUE, "", name)
 }
 
 fn list(resources: &Resources) -> ResourceList {
