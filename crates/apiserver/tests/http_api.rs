@@ -4,12 +4,16 @@
 mod admission;
 #[path = "http/custom.rs"]
 mod custom;
-#[path = "http/host.rs"]
-mod host;
 #[path = "http/lists.rs"]
 mod lists;
 #[path = "http/objects.rs"]
 mod objects;
+#[path = "http/pod_exec.rs"]
+mod pod_exec;
+#[path = "http/pod_host.rs"]
+mod pod_host;
+#[path = "http/pod_logs.rs"]
+mod pod_logs;
 #[path = "http/pods.rs"]
 mod pods;
 #[path = "http/refusals.rs"]
