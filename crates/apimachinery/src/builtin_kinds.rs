@@ -3,7 +3,7 @@
 mod defaults;
 mod validation;
 
-pub use validation::{NameRule, annotation_errors, name_rule, validate, validate_metadata};
+pub use validation::{NameRule, SYSTEM_PRIORITY_CLASSES, annotation_errors, name_rule, validate, validate_metadata};
 
 use crate::openapi;
 use serde_json::Value;

@@ -7,6 +7,7 @@
 //! It has no async, no sockets, no files and no randomness, and time is an argument: the API server brings all of these.
 
 pub mod builtin_kinds;
+pub mod json;
 pub mod openapi;
 pub mod patch;
 pub mod protobuf;

@@ -112,7 +112,7 @@ impl Printer {
         match &self.cells {
             Cells::Builtin(row) => row(object, now),
             Cells::Custom(paths) => {
-                let name = cells::text(object, "/metadata/name");
+                let name = crate::json::string_at(object, "/metadata/name");
                 let rest = paths
                     .iter()
                     .map(|(path, kind)| cells::custom(&path.find(object), kind, now));

@@ -28,7 +28,7 @@ pub use server::pki::{Pki, PkiError};
 pub use server::{Clock, Server, ServerOptions, Uids};
 pub use subresources::pod_host;
 
-pub(crate) use metadata::{Head, Owner, at, head, text};
+pub(crate) use metadata::{Head, Owner, head};
 pub(crate) use registry::custom_resources::{CLEANUP_FINALIZER, RESOURCE as DEFINITIONS};
 pub(crate) use request::call::Call;
 pub(crate) use subresources::eviction::weigh;

@@ -1,5 +1,6 @@
 //! The defaults that Kubernetes sets and clients notice.
 
+use crate::json::string_field;
 use serde_json::{Map, Value, json};
 
 type Fields = Map<String, Value>;
@@ -80,10 +81,6 @@ fn set(object: &mut Fields, field: &str, value: impl Into<Value>) {
     }
 }
 
-fn text<'a>(object: &'a Fields, field: &str) -> &'a str {
-    object.get(field).and_then(Value::as_str).unwrap_or_default()
-}
-
 pub(super) fn pod_spec(spec: &mut Fields) {
     set(spec, "restartPolicy", "Always");
     set(spec, "dnsPolicy", "ClusterFirst");
@@ -91,11 +88,11 @@ pub(super) fn pod_spec(spec: &mut Fields) {
     set(spec, "schedulerName", "default-scheduler");
     set(spec, "securityContext", json!({}));
     set(spec, "enableServiceLinks", true);
-    if !text(spec, "serviceAccountName").is_empty() {
-        let name = text(spec, "serviceAccountName").to_owned();
+    if !string_field(spec, "serviceAccountName").is_empty() {
+        let name = string_field(spec, "serviceAccountName").to_owned();
         set(spec, "serviceAccount", name);
-    } else if !text(spec, "serviceAccount").is_empty() {
-        let name = text(spec, "serviceAccount").to_owned();
+    } else if !string_field(spec, "serviceAccount").is_empty() {
+        let name = string_field(spec, "serviceAccount").to_owned();
         set(spec, "serviceAccountName", name);
     }
     let host_network = spec.get("hostNetwork") == Some(&Value::Bool(true));
@@ -114,7 +111,7 @@ pub(super) fn pod_spec(spec: &mut Fields) {
 }
 
 fn container(container: &mut Fields, host_network: bool) {
-    let policy = if always_pulled(text(container, "image")) {
+    let policy = if always_pulled(string_field(container, "image")) {
         "Always"
     } else {
         "IfNotPresent"
@@ -208,13 +205,13 @@ fn pod_volume(volume: &mut Fields) {
 fn service(spec: &mut Fields) {
     set(spec, "type", "ClusterIP");
     set(spec, "sessionAffinity", "None");
-    if text(spec, "sessionAffinity") == "ClientIP" && !spec.contains_key("sessionAffinityConfig") {
+    if string_field(spec, "sessionAffinity") == "ClientIP" && !spec.contains_key("sessionAffinityConfig") {
         spec.insert(
             "sessionAffinityConfig".to_owned(),
             json!({ "clientIP": { "timeoutSeconds": 10800 } }),
         );
     }
-    let kind = text(spec, "type").to_owned();
+    let kind = string_field(spec, "type").to_owned();
     if kind != "ExternalName" {
         set(spec, "internalTrafficPolicy", "Cluster");
         set(spec, "ipFamilies", json!(["IPv4"]));
@@ -226,7 +223,7 @@ fn service(spec: &mut Fields) {
     if kind == "LoadBalancer" {
         set(spec, "allocateLoadBalancerNodePorts", true);
     }
-    let cluster_ip = text(spec, "clusterIP").to_owned();
+    let cluster_ip = string_field(spec, "clusterIP").to_owned();
     if !cluster_ip.is_empty() {
         set(spec, "clusterIPs", json!([cluster_ip]));
     }
@@ -292,7 +289,7 @@ fn role_binding(binding: &mut Fields) {
         set(role, "apiGroup", "rbac.authorization.k8s.io");
     }
     for subject in each(binding, "subjects") {
-        if matches!(text(subject, "kind"), "User" | "Group") {
+        if matches!(string_field(subject, "kind"), "User" | "Group") {
             set(subject, "apiGroup", "rbac.authorization.k8s.io");
         }
     }
@@ -329,7 +326,7 @@ fn endpoints(endpoints: &mut Fields) {
 /// Kubernetes fills `default` from `max`, and `defaultRequest` from `default` or `min`, for containers.
 fn limit_range(range: &mut Fields) {
     let Some(spec) = inner(range, "spec") else { return };
-    for item in each(spec, "limits").filter(|item| text(item, "type") == "Container") {
+    for item in each(spec, "limits").filter(|item| string_field(item, "type") == "Container") {
         let map = |item: &Fields, field: &str| item.get(field).and_then(Value::as_object).cloned().unwrap_or_default();
         let mut limits = map(item, "default");
         for (name, value) in map(item, "max") {
@@ -352,7 +349,7 @@ fn custom_resource_definition(definition: &mut Fields) {
     set(spec, "scope", "Namespaced");
     set(spec, "conversion", json!({ "strategy": "None" }));
     if let Some(names) = inner(spec, "names") {
-        let kind = text(names, "kind").to_owned();
+        let kind = string_field(names, "kind").to_owned();
         if !kind.is_empty() {
             set(names, "singular", kind.to_lowercase());
             set(names, "listKind", format!("{kind}List"));

@@ -1,7 +1,10 @@
 //! Whether the schema of a CustomResourceDefinition is structural.
 
 use super::Schema;
-use crate::field_error::{FieldError, child, index, key};
+use crate::{
+    field_error::{FieldError, child, index, key},
+    json::string_field,
+};
 use regex::Regex;
 use serde_json::{Map, Value};
 
@@ -22,10 +25,6 @@ pub fn structural_errors(schema: &Value, path: &str) -> Vec<FieldError> {
     check(schema, path, Place::Root, 0, &mut errors);
     errors.truncate(ERRORS_MAX);
     errors
-}
-
-fn text<'a>(schema: &'a Map<String, Value>, name: &str) -> &'a str {
-    schema.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn flag(schema: &Map<String, Value>, name: &str) -> bool {
@@ -90,7 +89,7 @@ fn check(schema: &Value, path: &str, place: Place, depth: usize, errors: &mut Ve
 }
 
 fn check_type(schema: &Map<String, Value>, path: &str, place: Place, errors: &mut Vec<FieldError>) {
-    let kind = text(schema, "type");
+    let kind = string_field(schema, "type");
     let at = child(path, "type");
     let untyped = flag(schema, "x-kubernetes-int-or-string") || flag(schema, "x-kubernetes-preserve-unknown-fields");
     match (kind, place) {
@@ -137,7 +136,7 @@ fn check_type(schema: &Map<String, Value>, path: &str, place: Place, errors: &mu
 }
 
 fn check_extensions(schema: &Map<String, Value>, path: &str, place: Place, errors: &mut Vec<FieldError>) {
-    let kind = text(schema, "type");
+    let kind = string_field(schema, "type");
     let has_properties = schema
         .get("properties")
         .and_then(Value::as_object)
@@ -205,7 +204,7 @@ fn check_extensions(schema: &Map<String, Value>, path: &str, place: Place, error
 }
 
 fn check_pattern(schema: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
-    let pattern = text(schema, "pattern");
+    let pattern = string_field(schema, "pattern");
     if pattern.is_empty() {
         return;
     }
@@ -238,9 +237,13 @@ fn check_list_type(schema: &Map<String, Value>, path: &str, errors: &mut Vec<Fie
         return;
     };
     let at = child(path, "x-kubernetes-list-type");
-    if text(schema, "type") != "array" {
+    if string_field(schema, "type") != "array" {
         let words = "must be array if x-kubernetes-list-type is specified";
-        errors.push(FieldError::invalid(child(path, "type"), text(schema, "type"), words));
+        errors.push(FieldError::invalid(
+            child(path, "type"),
+            string_field(schema, "type"),
+            words,
+        ));
     }
     let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
     match list_type {

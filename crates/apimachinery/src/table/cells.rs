@@ -1,30 +1,17 @@
 //! Single cells: ages, lists, and what a custom column shows.
 
+use crate::json::string_at;
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// Text at a JSON pointer; empty if there is none.
-pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
-}
-
 /// Text at a pointer, or `<none>`.
 pub(super) fn or_none(object: &Value, pointer: &str) -> Value {
-    none_if_empty(text(object, pointer))
+    none_if_empty(string_at(object, pointer))
 }
 
 /// The text, or `<none>`.
 pub(super) fn none_if_empty(text: &str) -> Value {
     Value::from(if text.is_empty() { "<none>" } else { text })
-}
-
-/// The list at a pointer; empty if there is none.
-pub(super) fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
 }
 
 /// How many entries the map or list at a pointer has.
@@ -50,12 +37,12 @@ pub(super) fn plain(value: &Value) -> String {
 
 /// The name of an object.
 pub(super) fn name(object: &Value) -> Value {
-    Value::from(text(object, "/metadata/name"))
+    Value::from(string_at(object, "/metadata/name"))
 }
 
 /// The age of an object.
 pub(super) fn object_age(object: &Value, now: Timestamp) -> Value {
-    Value::from(since(text(object, "/metadata/creationTimestamp"), now))
+    Value::from(since(string_at(object, "/metadata/creationTimestamp"), now))
 }
 
 /// How long ago a time was; `<unknown>` if it is no time.

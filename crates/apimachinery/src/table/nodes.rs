@@ -1,6 +1,7 @@
 //! Rows of nodes, services and endpoints: what has addresses.
 
-use super::cells::{list, name, none_if_empty, object_age, or_none, pairs, plain, text};
+use super::cells::{name, none_if_empty, object_age, or_none, pairs, plain};
+use crate::json::{list_at, string_at};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ pub(super) const NODE_HEADS: &[&str] = &[
 ];
 
 pub(super) fn node(node: &Value, now: Timestamp) -> Vec<Value> {
-    let or_unknown = |pointer: &str| match text(node, pointer) {
+    let or_unknown = |pointer: &str| match string_at(node, pointer) {
         "" => Value::from("<unknown>"),
         found => Value::from(found),
     };
@@ -27,7 +28,7 @@ pub(super) fn node(node: &Value, now: Timestamp) -> Vec<Value> {
         Value::from(node_status(node)),
         node_roles(node),
         object_age(node, now),
-        Value::from(text(node, "/status/nodeInfo/kubeletVersion")),
+        Value::from(string_at(node, "/status/nodeInfo/kubeletVersion")),
         node_address(node, "InternalIP"),
         node_address(node, "ExternalIP"),
         or_unknown("/status/nodeInfo/osImage"),
@@ -37,10 +38,10 @@ pub(super) fn node(node: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn node_status(node: &Value) -> String {
-    let ready = list(node, "/status/conditions")
+    let ready = list_at(node, "/status/conditions")
         .iter()
-        .find(|condition| text(condition, "/type") == "Ready");
-    let mut status = match ready.map(|condition| text(condition, "/status")) {
+        .find(|condition| string_at(condition, "/type") == "Ready");
+    let mut status = match ready.map(|condition| string_at(condition, "/status")) {
         Some("True") => "Ready",
         Some(_) => "NotReady",
         None => "Unknown",
@@ -67,9 +68,9 @@ fn node_roles(node: &Value) -> Value {
 }
 
 fn node_address(node: &Value, kind: &str) -> Value {
-    let found = list(node, "/status/addresses")
+    let found = list_at(node, "/status/addresses")
         .iter()
-        .find(|address| text(address, "/type") == kind);
+        .find(|address| string_at(address, "/type") == kind);
     found.map_or_else(|| Value::from("<none>"), |address| or_none(address, "/address"))
 }
 
@@ -86,11 +87,11 @@ pub(super) const SERVICE_HEADS: &[&str] = &[
 pub(super) fn service(service: &Value, now: Timestamp) -> Vec<Value> {
     vec![
         name(service),
-        Value::from(text(service, "/spec/type")),
+        Value::from(string_at(service, "/spec/type")),
         or_none(service, "/spec/clusterIP"),
         Value::from(external_ip(service)),
         none_if_empty(
-            &list(service, "/spec/ports")
+            &list_at(service, "/spec/ports")
                 .iter()
                 .map(service_port)
                 .collect::<Vec<_>>()
@@ -102,7 +103,7 @@ pub(super) fn service(service: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn external_ip(service: &Value) -> String {
-    let given: Vec<String> = list(service, "/spec/externalIPs").iter().map(plain).collect();
+    let given: Vec<String> = list_at(service, "/spec/externalIPs").iter().map(plain).collect();
     let or_none = |words: Vec<String>| {
         if words.is_empty() {
             "<none>".to_owned()
@@ -110,12 +111,12 @@ fn external_ip(service: &Value) -> String {
             words.join(",")
         }
     };
-    match text(service, "/spec/type") {
-        "ExternalName" => text(service, "/spec/externalName").to_owned(),
+    match string_at(service, "/spec/type") {
+        "ExternalName" => string_at(service, "/spec/externalName").to_owned(),
         "LoadBalancer" => {
-            let ingress = list(service, "/status/loadBalancer/ingress").iter();
-            let address = |entry: &Value| match text(entry, "/ip") {
-                "" => text(entry, "/hostname").to_owned(),
+            let ingress = list_at(service, "/status/loadBalancer/ingress").iter();
+            let address = |entry: &Value| match string_at(entry, "/ip") {
+                "" => string_at(entry, "/hostname").to_owned(),
                 ip => ip.to_owned(),
             };
             let all: Vec<String> = ingress.map(address).chain(given).collect();
@@ -131,7 +132,7 @@ fn external_ip(service: &Value) -> String {
 
 fn service_port(port: &Value) -> String {
     let number = |field: &str| port.get(field).and_then(Value::as_i64).unwrap_or_default();
-    let protocol = text(port, "/protocol");
+    let protocol = string_at(port, "/protocol");
     match number("nodePort") {
         0 => format!("{}/{protocol}", number("port")),
         node_port => format!("{}:{node_port}/{protocol}", number("port")),
@@ -142,10 +143,10 @@ pub(super) const ENDPOINTS_HEADS: &[&str] = &["Name!", "Endpoints", "Age"];
 
 pub(super) fn endpoints(endpoints: &Value, now: Timestamp) -> Vec<Value> {
     let mut found = Vec::new();
-    for subset in list(endpoints, "/subsets") {
-        let ports = list(subset, "/ports");
-        for address in list(subset, "/addresses") {
-            let ip = text(address, "/ip");
+    for subset in list_at(endpoints, "/subsets") {
+        let ports = list_at(subset, "/ports");
+        for address in list_at(subset, "/addresses") {
+            let ip = string_at(address, "/ip");
             if ports.is_empty() {
                 found.push(ip.to_owned());
             }

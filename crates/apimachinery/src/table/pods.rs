@@ -1,6 +1,7 @@
 //! Rows of pods.
 
-use super::cells::{list, name, none_if_empty, object_age, or_none, since, text};
+use super::cells::{name, none_if_empty, object_age, or_none, since};
+use crate::json::{list_at, string_at};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -49,7 +50,7 @@ pub(super) fn row(pod: &Value, now: Timestamp) -> Vec<Value> {
 
 /// The row's conditions: a finished pod is marked as completed.
 pub(super) fn conditions(pod: &Value) -> Option<Value> {
-    let (reason, message) = match text(pod, "/status/phase") {
+    let (reason, message) = match string_at(pod, "/status/phase") {
         "Succeeded" => ("Succeeded", "The pod has completed successfully."),
         "Failed" => ("Failed", "The pod failed."),
         _ => return None,
@@ -58,23 +59,25 @@ pub(super) fn conditions(pod: &Value) -> Option<Value> {
 }
 
 fn ip(pod: &Value) -> Value {
-    let first = list(pod, "/status/podIPs").first().map(|entry| text(entry, "/ip"));
-    none_if_empty(first.unwrap_or_else(|| text(pod, "/status/podIP")))
+    let first = list_at(pod, "/status/podIPs")
+        .first()
+        .map(|entry| string_at(entry, "/ip"));
+    none_if_empty(first.unwrap_or_else(|| string_at(pod, "/status/podIP")))
 }
 
 fn condition<'a>(pod: &'a Value, kind: &str) -> Option<&'a Value> {
-    list(pod, "/status/conditions")
+    list_at(pod, "/status/conditions")
         .iter()
-        .find(|condition| text(condition, "/type") == kind)
+        .find(|condition| string_at(condition, "/type") == kind)
 }
 
 fn readiness_gates(pod: &Value) -> Value {
-    let gates = list(pod, "/spec/readinessGates");
+    let gates = list_at(pod, "/spec/readinessGates");
     if gates.is_empty() {
         return Value::from("<none>");
     }
     let met = gates.iter().filter(|gate| {
-        condition(pod, text(gate, "/conditionType")).is_some_and(|found| text(found, "/status") == "True")
+        condition(pod, string_at(gate, "/conditionType")).is_some_and(|found| string_at(found, "/status") == "True")
     });
     Value::from(format!("{}/{}", met.count(), gates.len()))
 }
@@ -82,7 +85,7 @@ fn readiness_gates(pod: &Value) -> Value {
 /// `ExitCode:N`, `Signal:N` or the reason of a container that has ended.
 fn end_of(terminated: &Value) -> String {
     let number = |field: &str| terminated.get(field).and_then(Value::as_i64).unwrap_or_default();
-    match (text(terminated, "/reason"), number("signal")) {
+    match (string_at(terminated, "/reason"), number("signal")) {
         ("", 0) => format!("ExitCode:{}", number("exitCode")),
         ("", signal) => format!("Signal:{signal}"),
         (reason, _) => reason.to_owned(),
@@ -94,13 +97,13 @@ fn restarts(status: &Value) -> i64 {
 }
 
 fn last_end(status: &Value) -> Option<Timestamp> {
-    text(status, "/lastState/terminated/finishedAt").parse().ok()
+    string_at(status, "/lastState/terminated/finishedAt").parse().ok()
 }
 
 fn is_sidecar(pod: &Value, container: &str) -> bool {
-    list(pod, "/spec/initContainers")
+    list_at(pod, "/spec/initContainers")
         .iter()
-        .any(|init| text(init, "/name") == container && text(init, "/restartPolicy") == "Always")
+        .any(|init| string_at(init, "/name") == container && string_at(init, "/restartPolicy") == "Always")
 }
 
 fn summarise(pod: &Value) -> Summary {
@@ -111,21 +114,21 @@ fn summarise(pod: &Value) -> Summary {
         restarts: 0,
         last_restart: None,
     };
-    let init = list(pod, "/spec/initContainers");
+    let init = list_at(pod, "/spec/initContainers");
     let sidecars = init
         .iter()
-        .filter(|container| text(container, "/restartPolicy") == "Always")
+        .filter(|container| string_at(container, "/restartPolicy") == "Always")
         .count();
-    summary.total = list(pod, "/spec/containers").len() + sidecars;
+    summary.total = list_at(pod, "/spec/containers").len() + sidecars;
     if !initialising(pod, init.len(), &mut summary) {
         running(pod, &mut summary);
     }
-    let phase = text(pod, "/status/phase");
+    let phase = string_at(pod, "/status/phase");
     if pod
         .pointer("/metadata/deletionTimestamp")
         .is_some_and(|time| !time.is_null())
     {
-        if text(pod, "/status/reason") == "NodeLost" {
+        if string_at(pod, "/status/reason") == "NodeLost" {
             "Unknown".clone_into(&mut summary.status);
         } else if !matches!(phase, "Succeeded" | "Failed") {
             "Terminating".clone_into(&mut summary.status);
@@ -135,9 +138,9 @@ fn summarise(pod: &Value) -> Summary {
 }
 
 fn first_status(pod: &Value) -> String {
-    let gated = condition(pod, "PodScheduled").is_some_and(|found| text(found, "/reason") == "SchedulingGated");
-    let status = match text(pod, "/status/reason") {
-        "" => text(pod, "/status/phase"),
+    let gated = condition(pod, "PodScheduled").is_some_and(|found| string_at(found, "/reason") == "SchedulingGated");
+    let status = match string_at(pod, "/status/reason") {
+        "" => string_at(pod, "/status/phase"),
         reason => reason,
     };
     if gated {
@@ -149,10 +152,10 @@ fn first_status(pod: &Value) -> String {
 
 /// Looks at init containers; true while one of them holds the pod back.
 fn initialising(pod: &Value, count: usize, summary: &mut Summary) -> bool {
-    for (position, status) in list(pod, "/status/initContainerStatuses").iter().enumerate() {
+    for (position, status) in list_at(pod, "/status/initContainerStatuses").iter().enumerate() {
         summary.restarts += restarts(status);
         summary.last_restart = summary.last_restart.max(last_end(status));
-        let sidecar = is_sidecar(pod, text(status, "/name"));
+        let sidecar = is_sidecar(pod, string_at(status, "/name"));
         if let Some(terminated) = status.pointer("/state/terminated") {
             if terminated.get("exitCode").and_then(Value::as_i64).unwrap_or_default() == 0 {
                 continue;
@@ -164,7 +167,7 @@ fn initialising(pod: &Value, count: usize, summary: &mut Summary) -> bool {
             summary.ready += usize::from(status.get("ready").and_then(Value::as_bool).unwrap_or_default());
             continue;
         }
-        summary.status = match text(status, "/state/waiting/reason") {
+        summary.status = match string_at(status, "/state/waiting/reason") {
             "" | "PodInitializing" => format!("Init:{position}/{count}"),
             reason => format!("Init:{reason}"),
         };
@@ -175,10 +178,10 @@ fn initialising(pod: &Value, count: usize, summary: &mut Summary) -> bool {
 
 fn running(pod: &Value, summary: &mut Summary) {
     let mut any_running = false;
-    for status in list(pod, "/status/containerStatuses").iter().rev() {
+    for status in list_at(pod, "/status/containerStatuses").iter().rev() {
         summary.restarts += restarts(status);
         summary.last_restart = summary.last_restart.max(last_end(status));
-        let waiting = text(status, "/state/waiting/reason");
+        let waiting = string_at(status, "/state/waiting/reason");
         if !waiting.is_empty() {
             waiting.clone_into(&mut summary.status);
         } else if let Some(terminated) = status.pointer("/state/terminated") {
@@ -189,7 +192,7 @@ fn running(pod: &Value, summary: &mut Summary) {
         }
     }
     if summary.status == "Completed" && any_running {
-        let ready = condition(pod, "Ready").is_some_and(|found| text(found, "/status") == "True");
+        let ready = condition(pod, "Ready").is_some_and(|found| string_at(found, "/status") == "True");
         if ready { "Running" } else { "NotReady" }.clone_into(&mut summary.status);
     }
 }

@@ -2,9 +2,10 @@
 
 use super::{
     Row,
-    cells::{list, name, none_if_empty, object_age, pairs, plain, since, size, text},
+    cells::{name, none_if_empty, object_age, pairs, plain, since, size},
     nodes, pods, storage,
 };
+use crate::json::{list_at, string_at};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -58,13 +59,16 @@ fn plain_object(object: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn created_at(object: &Value, _: Timestamp) -> Vec<Value> {
-    vec![name(object), Value::from(text(object, "/metadata/creationTimestamp"))]
+    vec![
+        name(object),
+        Value::from(string_at(object, "/metadata/creationTimestamp")),
+    ]
 }
 
 fn namespace(namespace: &Value, now: Timestamp) -> Vec<Value> {
     vec![
         name(namespace),
-        Value::from(text(namespace, "/status/phase")),
+        Value::from(string_at(namespace, "/status/phase")),
         object_age(namespace, now),
     ]
 }
@@ -75,7 +79,7 @@ fn config_map(map: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn secret(secret: &Value, now: Timestamp) -> Vec<Value> {
-    let kind = text(secret, "/type");
+    let kind = string_at(secret, "/type");
     vec![
         name(secret),
         Value::from(kind),
@@ -134,8 +138,8 @@ const EVENT_HEADS: &[&str] = &[
 
 /// Both forms of an event: that of the core group and that of events.k8s.io.
 fn event(event: &Value, now: Timestamp) -> Vec<Value> {
-    let either = |core: &'static str, new: &'static str| match text(event, core) {
-        "" => text(event, new),
+    let either = |core: &'static str, new: &'static str| match string_at(event, core) {
+        "" => string_at(event, new),
         found => found,
     };
     let created = either("/eventTime", "/metadata/creationTimestamp");
@@ -147,7 +151,7 @@ fn event(event: &Value, now: Timestamp) -> Vec<Value> {
         }
     };
     let first = or_created(either("/firstTimestamp", "/deprecatedFirstTimestamp"));
-    let series = text(event, "/series/lastObservedTime");
+    let series = string_at(event, "/series/lastObservedTime");
     let last_time = either("/lastTimestamp", "/deprecatedLastTimestamp");
     let last = if series.is_empty() {
         or_created(last_time)
@@ -180,8 +184,8 @@ fn event(event: &Value, now: Timestamp) -> Vec<Value> {
     };
     vec![
         Value::from(last),
-        Value::from(text(event, "/type")),
-        Value::from(text(event, "/reason")),
+        Value::from(string_at(event, "/type")),
+        Value::from(string_at(event, "/reason")),
         Value::from(object),
         Value::from(either("/involvedObject/fieldPath", "/regarding/fieldPath")),
         Value::from(source),
@@ -201,7 +205,7 @@ fn network_policy(policy: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn priority_class(class: &Value, now: Timestamp) -> Vec<Value> {
-    let preemption = match text(class, "/preemptionPolicy") {
+    let preemption = match string_at(class, "/preemptionPolicy") {
         "" => "PreemptLowerPriority",
         found => found,
     };
@@ -231,20 +235,24 @@ fn disruption_budget(budget: &Value, now: Timestamp) -> Vec<Value> {
 fn lease(lease: &Value, now: Timestamp) -> Vec<Value> {
     vec![
         name(lease),
-        Value::from(text(lease, "/spec/holderIdentity")),
+        Value::from(string_at(lease, "/spec/holderIdentity")),
         object_age(lease, now),
     ]
 }
 
 fn binding(binding: &Value, now: Timestamp) -> Vec<Value> {
-    let role = format!("{}/{}", text(binding, "/roleRef/kind"), text(binding, "/roleRef/name"));
+    let role = format!(
+        "{}/{}",
+        string_at(binding, "/roleRef/kind"),
+        string_at(binding, "/roleRef/name")
+    );
     let subjects = |kind: &str| {
-        let of_kind = list(binding, "/subjects")
+        let of_kind = list_at(binding, "/subjects")
             .iter()
-            .filter(|subject| text(subject, "/kind") == kind);
-        let words = of_kind.map(|subject| match text(subject, "/namespace") {
-            "" => text(subject, "/name").to_owned(),
-            namespace => format!("{namespace}/{}", text(subject, "/name")),
+            .filter(|subject| string_at(subject, "/kind") == kind);
+        let words = of_kind.map(|subject| match string_at(subject, "/namespace") {
+            "" => string_at(subject, "/name").to_owned(),
+            namespace => format!("{namespace}/{}", string_at(subject, "/name")),
         });
         Value::from(words.collect::<Vec<_>>().join(", "))
     };

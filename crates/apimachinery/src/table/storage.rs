@@ -1,6 +1,7 @@
 //! Rows of volumes, claims and storage classes.
 
-use super::cells::{list, name, object_age, text};
+use super::cells::{name, object_age};
+use crate::json::{list_at, string_at};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -19,22 +20,22 @@ pub(super) const VOLUME_HEADS: &[&str] = &[
 ];
 
 pub(super) fn volume(volume: &Value, now: Timestamp) -> Vec<Value> {
-    let claim = match text(volume, "/spec/claimRef/name") {
+    let claim = match string_at(volume, "/spec/claimRef/name") {
         "" => String::new(),
-        found => format!("{}/{found}", text(volume, "/spec/claimRef/namespace")),
+        found => format!("{}/{found}", string_at(volume, "/spec/claimRef/namespace")),
     };
     vec![
         name(volume),
-        Value::from(text(volume, "/spec/capacity/storage")),
-        access_modes(list(volume, "/spec/accessModes")),
-        Value::from(text(volume, "/spec/persistentVolumeReclaimPolicy")),
+        Value::from(string_at(volume, "/spec/capacity/storage")),
+        access_modes(list_at(volume, "/spec/accessModes")),
+        Value::from(string_at(volume, "/spec/persistentVolumeReclaimPolicy")),
         phase(volume),
         Value::from(claim),
-        Value::from(text(volume, "/spec/storageClassName")),
-        or_unset(text(volume, "/spec/volumeAttributesClassName")),
-        Value::from(text(volume, "/status/reason")),
+        Value::from(string_at(volume, "/spec/storageClassName")),
+        or_unset(string_at(volume, "/spec/volumeAttributesClassName")),
+        Value::from(string_at(volume, "/status/reason")),
         object_age(volume, now),
-        or_unset(text(volume, "/spec/volumeMode")),
+        or_unset(string_at(volume, "/spec/volumeMode")),
     ]
 }
 
@@ -51,26 +52,26 @@ pub(super) const CLAIM_HEADS: &[&str] = &[
 ];
 
 pub(super) fn claim(claim: &Value, now: Timestamp) -> Vec<Value> {
-    let bound = !text(claim, "/spec/volumeName").is_empty();
+    let bound = !string_at(claim, "/spec/volumeName").is_empty();
     let capacity = if bound {
-        text(claim, "/status/capacity/storage")
+        string_at(claim, "/status/capacity/storage")
     } else {
         ""
     };
     vec![
         name(claim),
         phase(claim),
-        Value::from(text(claim, "/spec/volumeName")),
+        Value::from(string_at(claim, "/spec/volumeName")),
         Value::from(capacity),
         if bound {
-            access_modes(list(claim, "/status/accessModes"))
+            access_modes(list_at(claim, "/status/accessModes"))
         } else {
             Value::from("")
         },
-        Value::from(text(claim, "/spec/storageClassName")),
-        or_unset(text(claim, "/spec/volumeAttributesClassName")),
+        Value::from(string_at(claim, "/spec/storageClassName")),
+        or_unset(string_at(claim, "/spec/volumeAttributesClassName")),
         object_age(claim, now),
-        or_unset(text(claim, "/spec/volumeMode")),
+        or_unset(string_at(claim, "/spec/volumeMode")),
     ]
 }
 
@@ -84,12 +85,12 @@ pub(super) const CLASS_HEADS: &[&str] = &[
 ];
 
 pub(super) fn class(class: &Value, now: Timestamp) -> Vec<Value> {
-    let default = text(
+    let default = string_at(
         class,
         "/metadata/annotations/storageclass.kubernetes.io~1is-default-class",
     ) == "true";
-    let title = text(class, "/metadata/name");
-    let or = |pointer: &str, default: &str| match text(class, pointer) {
+    let title = string_at(class, "/metadata/name");
+    let or = |pointer: &str, default: &str| match string_at(class, pointer) {
         "" => Value::from(default),
         found => Value::from(found),
     };
@@ -99,7 +100,7 @@ pub(super) fn class(class: &Value, now: Timestamp) -> Vec<Value> {
         } else {
             title.to_owned()
         }),
-        Value::from(text(class, "/provisioner")),
+        Value::from(string_at(class, "/provisioner")),
         or("/reclaimPolicy", "Delete"),
         or("/volumeBindingMode", "Immediate"),
         Value::from(
@@ -123,7 +124,7 @@ fn phase(object: &Value) -> Value {
     Value::from(if leaving {
         "Terminating"
     } else {
-        text(object, "/status/phase")
+        string_at(object, "/status/phase")
     })
 }
 

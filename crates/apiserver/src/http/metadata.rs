@@ -1,5 +1,6 @@
 //! Object metadata: reading it from JSON, checking it, and giving it what the server owns.
 
+use basalt_apimachinery::json::{string_at, strings_at};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -7,16 +8,6 @@ use serde_json::{Map, Value};
 use crate::http::registry::kinds::Kind;
 use crate::http::response::status::{ApiError, ApiResult};
 use crate::store::Draft;
-
-/// The string at a path, or empty.
-pub(crate) fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
-    at(object, path).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// The value at a path.
-pub(crate) fn at<'a>(object: &'a Value, path: &[&str]) -> Option<&'a Value> {
-    path.iter().try_fold(object, |value, key| value.get(key))
-}
 
 /// The `metadata` map, made if it is absent; `object` must be a JSON object.
 pub(crate) fn metadata_mut(object: &mut Value) -> ApiResult<&mut Map<String, Value>> {
@@ -57,24 +48,15 @@ pub(crate) fn tidy(metadata: &mut Map<String, Value>) {
     });
 }
 
-/// The strings of a list at a path.
-pub(crate) fn texts<'a>(object: &'a Value, path: &[&str]) -> impl Iterator<Item = &'a str> {
-    at(object, path)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-}
-
 /// Whether deletion has begun.
 pub(crate) fn is_deleting(object: &Value) -> bool {
-    !text(object, &["metadata", "deletionTimestamp"]).is_empty()
+    !string_at(object, "/metadata/deletionTimestamp").is_empty()
 }
 
 /// Whether any finalizer holds the object.
 pub(crate) fn is_held(object: &Value) -> bool {
-    texts(object, &["metadata", "finalizers"]).next().is_some()
-        || (text(object, &["kind"]) == "Namespace" && texts(object, &["spec", "finalizers"]).next().is_some())
+    strings_at(object, "/metadata/finalizers").next().is_some()
+        || (string_at(object, "/kind") == "Namespace" && strings_at(object, "/spec/finalizers").next().is_some())
 }
 
 /// Seconds precision, as `metav1.Time` prints it.

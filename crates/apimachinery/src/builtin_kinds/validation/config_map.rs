@@ -3,6 +3,7 @@
 use super::text;
 use crate::{
     field_error::{FieldError, key},
+    json::annotation,
     names,
 };
 use serde_json::Value;
@@ -93,8 +94,7 @@ pub(super) fn secret(secret: &Value, old: Option<&Value>, errors: &mut Vec<Field
     }
     if kind == "kubernetes.io/service-account-token" {
         let name = "kubernetes.io/service-account.name";
-        let annotation = secret.pointer("/metadata/annotations").and_then(|all| all.get(name));
-        if annotation.and_then(Value::as_str).unwrap_or_default().is_empty() {
+        if annotation(secret, name).is_empty() {
             errors.push(FieldError::required(key("metadata.annotations", name), ""));
         }
     }

@@ -3,6 +3,7 @@
 use super::{immutable, list, text};
 use crate::{
     field_error::{FieldError, child, index},
+    json::string_at,
     names,
     schema::structural_errors,
     table::JsonPath,
@@ -79,10 +80,7 @@ fn check_names(new: &Value, spec: &Value, errors: &mut Vec<FieldError>) {
             );
         }
     }
-    let name = new
-        .pointer("/metadata/name")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let name = string_at(new, "/metadata/name");
     if name != format!("{}.{group}", text(given, "plural")) {
         let words = "must be spec.names.plural+\".\"+spec.group";
         errors.push(FieldError::invalid("metadata.name", name, words));

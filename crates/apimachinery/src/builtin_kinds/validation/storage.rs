@@ -1,139 +1,18 @@
-//! Rules for the kinds that have only a few.
+//! Rules for persistent volumes, their claims and storage classes.
 
 use super::{
-    immutable, list, number,
+    immutable, list,
     pod::{check_one_of, quantity, quantity_words},
-    service, text,
+    quota::amounts,
+    text,
 };
-use crate::{
-    field_error::{FieldError, child, index, key},
-    names,
-};
+use crate::field_error::FieldError;
 use basalt_api::quantity::Quantity;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
-
-type Errors = Vec<FieldError>;
-
-pub(super) fn validate(kind: &str, new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let empty = Value::Object(Map::new());
-    let spec = new.get("spec").unwrap_or(&empty);
-    match kind {
-        "Service" => service::validate(spec, old, errors),
-        "Node" => node(spec, errors),
-        "PriorityClass" => priority_class(new, old, errors),
-        "PersistentVolumeClaim" => claim(new, spec, old, errors),
-        "PersistentVolume" => volume(spec, errors),
-        "StorageClass" => storage_class(new, old, errors),
-        "PodDisruptionBudget" => disruption_budget(spec, errors),
-        "Lease" => lease(spec, errors),
-        "Role" | "ClusterRole" => role(kind, new, errors),
-        "RoleBinding" | "ClusterRoleBinding" => binding(kind, new, old, errors),
-        "Event" => event(new, errors),
-        "ResourceQuota" => amounts(spec.get("hard"), "spec.hard", errors),
-        "LimitRange" => limit_range(spec, errors),
-        _ => {}
-    }
-}
-
-fn amounts(map: Option<&Value>, path: &str, errors: &mut Errors) {
-    for (name, value) in map.and_then(Value::as_object).into_iter().flatten() {
-        let at = key(path, name);
-        let wrong = names::qualified(name);
-        errors.extend(
-            wrong
-                .into_iter()
-                .map(|words| FieldError::invalid(at.as_str(), name.as_str(), words)),
-        );
-        match quantity(value) {
-            None => errors.push(FieldError::invalid(at, value.clone(), quantity_words())),
-            Some(amount) if amount < Quantity::default() => {
-                errors.push(FieldError::invalid(
-                    at,
-                    value.clone(),
-                    "must be greater than or equal to 0",
-                ));
-            }
-            Some(_) => {}
-        }
-    }
-}
-
-fn node(spec: &Value, errors: &mut Errors) {
-    let mut seen = BTreeSet::new();
-    for (position, taint) in list(spec, "taints").iter().enumerate() {
-        let at = index("spec.taints", position);
-        let (name, value) = (text(taint, "key"), text(taint, "value"));
-        let wrong = names::qualified(name);
-        errors.extend(
-            wrong
-                .into_iter()
-                .map(|words| FieldError::invalid(child(&at, "key"), name, words)),
-        );
-        let wrong = names::label_value(value);
-        errors.extend(
-            wrong
-                .into_iter()
-                .map(|words| FieldError::invalid(child(&at, "value"), value, words)),
-        );
-        if text(taint, "effect").is_empty() {
-            errors.push(FieldError::required(child(&at, "effect"), ""));
-        }
-        check_one_of(
-            taint,
-            "effect",
-            &at,
-            &["NoSchedule", "PreferNoSchedule", "NoExecute"],
-            errors,
-        );
-        if !seen.insert((name, text(taint, "effect"))) {
-            errors.push(FieldError::duplicate(at, taint.clone()));
-        }
-    }
-}
-
-/// The classes that the server itself makes, with the values they must have.
-const SYSTEM_CLASSES: [(&str, i64); 2] = [
-    ("system-cluster-critical", 2_000_000_000),
-    ("system-node-critical", 2_000_001_000),
-];
-
-fn priority_class(class: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let name = class
-        .pointer("/metadata/name")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let value = number(class, "value").unwrap_or_default();
-    if name.starts_with("system-") {
-        if !SYSTEM_CLASSES.contains(&(name, value)) {
-            let words = format!(
-                "priority class names with 'system-' prefix are reserved for system use only. error: {name} is not a known system priority class"
-            );
-            errors.push(FieldError::forbidden("metadata.name", words));
-        }
-    } else if value > 1_000_000_000 {
-        let words = "maximum allowed value of a user defined priority is 1000000000";
-        errors.push(FieldError::forbidden("value", words));
-    }
-    check_one_of(
-        class,
-        "preemptionPolicy",
-        "",
-        &["Never", "PreemptLowerPriority"],
-        errors,
-    );
-    if let Some(old) = old {
-        for field in ["value", "preemptionPolicy"] {
-            if class.get(field).filter(|v| **v != 0) != old.get(field).filter(|v| **v != 0) {
-                errors.push(FieldError::forbidden(field, "may not be changed in an update."));
-            }
-        }
-    }
-}
 
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
-fn access_modes(spec: &Value, errors: &mut Errors) {
+fn access_modes(spec: &Value, errors: &mut Vec<FieldError>) {
     let modes = list(spec, "accessModes");
     if modes.is_empty() {
         errors.push(FieldError::required(
@@ -154,7 +33,7 @@ fn access_modes(spec: &Value, errors: &mut Errors) {
     check_one_of(spec, "volumeMode", "spec", &["Block", "Filesystem"], errors);
 }
 
-fn claim(new: &Value, spec: &Value, old: Option<&Value>, errors: &mut Errors) {
+pub(super) fn claim(new: &Value, spec: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     access_modes(spec, errors);
     match spec.pointer("/resources/requests/storage").map(quantity) {
         None => errors.push(FieldError::required("spec.resources[storage]", "")),
@@ -193,7 +72,7 @@ fn claim(new: &Value, spec: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-fn volume(spec: &Value, errors: &mut Errors) {
+pub(super) fn volume(spec: &Value, errors: &mut Vec<FieldError>) {
     access_modes(spec, errors);
     let capacity = spec.get("capacity").and_then(Value::as_object);
     if capacity.is_none_or(Map::is_empty) {
@@ -228,7 +107,7 @@ fn volume(spec: &Value, errors: &mut Errors) {
     }
 }
 
-fn storage_class(class: &Value, old: Option<&Value>, errors: &mut Errors) {
+pub(super) fn storage_class(class: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     if text(class, "provisioner").is_empty() {
         errors.push(FieldError::required("provisioner", ""));
     }
@@ -250,173 +129,4 @@ fn storage_class(class: &Value, old: Option<&Value>, errors: &mut Errors) {
         }
     }
     immutable(class, old, "/volumeBindingMode", "volumeBindingMode", errors);
-}
-
-fn disruption_budget(spec: &Value, errors: &mut Errors) {
-    if spec.get("minAvailable").is_some() && spec.get("maxUnavailable").is_some() {
-        let words = "minAvailable and maxUnavailable cannot be both set";
-        errors.push(FieldError::invalid("spec", spec.clone(), words));
-    }
-    for field in ["minAvailable", "maxUnavailable"] {
-        let path = child("spec", field);
-        match spec.get(field) {
-            Some(Value::Number(count)) if count.as_i64().is_none_or(|count| count < 0) => {
-                errors.push(FieldError::invalid(
-                    path,
-                    Value::Number(count.clone()),
-                    "must be greater than or equal to 0",
-                ));
-            }
-            Some(Value::String(share)) => {
-                let percent = share.strip_suffix('%').and_then(|digits| digits.parse::<u32>().ok());
-                match percent {
-                    None => {
-                        let words = "a valid percent string must be a numeric string followed by an ending '%' \
-                                     (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
-                        errors.push(FieldError::invalid(path, share.as_str(), words));
-                    }
-                    Some(percent) if percent > 100 => {
-                        errors.push(FieldError::invalid(
-                            path,
-                            share.as_str(),
-                            "must not be greater than 100%",
-                        ));
-                    }
-                    Some(_) => {}
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-fn lease(spec: &Value, errors: &mut Errors) {
-    if let Some(seconds) = number(spec, "leaseDurationSeconds").filter(|seconds| *seconds <= 0) {
-        errors.push(FieldError::invalid(
-            "spec.leaseDurationSeconds",
-            seconds,
-            "must be greater than 0",
-        ));
-    }
-    if let Some(count) = number(spec, "leaseTransitions").filter(|count| *count < 0) {
-        errors.push(FieldError::invalid(
-            "spec.leaseTransitions",
-            count,
-            "must be greater than or equal to 0",
-        ));
-    }
-}
-
-fn role(kind: &str, role: &Value, errors: &mut Errors) {
-    for (position, rule) in list(role, "rules").iter().enumerate() {
-        let at = index("rules", position);
-        let required = |field: &str, words: &str| FieldError::required(child(&at, field), words);
-        if list(rule, "verbs").is_empty() {
-            errors.push(required("verbs", "verbs must contain at least one value"));
-        }
-        if !list(rule, "nonResourceURLs").is_empty() {
-            if kind == "Role" {
-                let value = Value::from(list(rule, "nonResourceURLs").to_vec());
-                let words = "namespaced rules cannot apply to non-resource URLs";
-                errors.push(FieldError::invalid(child(&at, "nonResourceURLs"), value, words));
-            }
-            continue;
-        }
-        if list(rule, "apiGroups").is_empty() {
-            errors.push(required(
-                "apiGroups",
-                "resource rules must supply at least one api group",
-            ));
-        }
-        if list(rule, "resources").is_empty() {
-            errors.push(required(
-                "resources",
-                "resource rules must supply at least one resource",
-            ));
-        }
-    }
-}
-
-fn binding(kind: &str, new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let empty = Value::Object(Map::new());
-    let role = new.get("roleRef").unwrap_or(&empty);
-    let kinds: &[&str] = if kind == "RoleBinding" {
-        &["Role", "ClusterRole"]
-    } else {
-        &["ClusterRole"]
-    };
-    if !kinds.contains(&text(role, "kind")) {
-        errors.push(FieldError::not_supported("roleRef.kind", text(role, "kind"), kinds));
-    }
-    match text(role, "name") {
-        "" => errors.push(FieldError::required("roleRef.name", "")),
-        name => {
-            let wrong = names::path_segment(name);
-            errors.extend(
-                wrong
-                    .into_iter()
-                    .map(|words| FieldError::invalid("roleRef.name", name, words)),
-            );
-        }
-    }
-    for (position, subject) in list(new, "subjects").iter().enumerate() {
-        let at = index("subjects", position);
-        if text(subject, "name").is_empty() {
-            errors.push(FieldError::required(child(&at, "name"), ""));
-        }
-        match text(subject, "kind") {
-            "ServiceAccount" if text(subject, "namespace").is_empty() => {
-                errors.push(FieldError::required(child(&at, "namespace"), ""));
-            }
-            "ServiceAccount" | "User" | "Group" => {}
-            other => {
-                let kinds = ["ServiceAccount", "User", "Group"];
-                errors.push(FieldError::not_supported(child(&at, "kind"), other, &kinds));
-            }
-        }
-    }
-    if old.is_some_and(|old| old.get("roleRef") != new.get("roleRef")) {
-        errors.push(FieldError::invalid("roleRef", role.clone(), "cannot change roleRef"));
-    }
-}
-
-fn event(event: &Value, errors: &mut Errors) {
-    let namespace = event
-        .pointer("/metadata/namespace")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let (field, object) = match event.get("regarding") {
-        Some(object) => ("regarding", object),
-        None => ("involvedObject", event.get("involvedObject").unwrap_or(&Value::Null)),
-    };
-    let found = text(object, "namespace");
-    // Events about cluster-scoped objects live in the default namespace.
-    let fits = if found.is_empty() {
-        matches!(namespace, "default" | "kube-system" | "")
-    } else {
-        found == namespace
-    };
-    if !fits {
-        errors.push(FieldError::invalid(
-            child(field, "namespace"),
-            found,
-            "does not match event.namespace",
-        ));
-    }
-}
-
-fn limit_range(spec: &Value, errors: &mut Errors) {
-    let mut seen = BTreeSet::new();
-    for (position, item) in list(spec, "limits").iter().enumerate() {
-        let at = index("spec.limits", position);
-        let kind = text(item, "type");
-        if kind.is_empty() {
-            errors.push(FieldError::required(child(&at, "type"), ""));
-        } else if !seen.insert(kind) {
-            errors.push(FieldError::duplicate(child(&at, "type"), kind));
-        }
-        for field in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
-            amounts(item.get(field), &child(&at, field), errors);
-        }
-    }
 }

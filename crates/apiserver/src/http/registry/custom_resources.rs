@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use basalt_apimachinery::json::{string_at, strings_at, value_at};
 use basalt_apimachinery::schema::Schema;
 use basalt_apimachinery::table::Printer;
 use serde_json::{Value, json};
 
-use crate::http::metadata::{at, is_deleting, text, texts};
+use crate::http::metadata::is_deleting;
 use crate::http::registry::kinds::{
     CustomShape, Kind, ScalePaths, Shape, Sub, Verbs, api_version, built_in, qualified,
 };
@@ -18,7 +19,7 @@ pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.
 pub(crate) const RESOURCE: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 fn versions(crd: &Value) -> impl Iterator<Item = &Value> {
-    at(crd, &["spec", "versions"])
+    value_at(crd, "/spec/versions")
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
@@ -30,11 +31,11 @@ fn is_true(value: &Value, key: &str) -> bool {
 
 /// Whether the CRD's condition of that type is True.
 pub(crate) fn condition(crd: &Value, condition: &str) -> bool {
-    let conditions = at(crd, &["status", "conditions"]).and_then(Value::as_array);
+    let conditions = value_at(crd, "/status/conditions").and_then(Value::as_array);
     conditions
         .into_iter()
         .flatten()
-        .any(|found| text(found, &["type"]) == condition && text(found, &["status"]) == "True")
+        .any(|found| string_at(found, "/type") == condition && string_at(found, "/status") == "True")
 }
 
 /// What the server needs to know of a CRD, once it is read.
@@ -52,13 +53,13 @@ pub(crate) struct Definition {
 impl Definition {
     pub(crate) fn new(crd: &Value) -> Definition {
         let stored = versions(crd).find(|version| is_true(version, "storage"));
-        let stored = stored.map(|version| text(version, &["name"])).unwrap_or_default();
+        let stored = stored.map(|version| string_at(version, "/name")).unwrap_or_default();
         let served = versions(crd).filter(|version| is_true(version, "served") && condition(crd, "Established"));
         Definition {
-            name: text(crd, &["metadata", "name"]).to_owned(),
-            group: text(crd, &["spec", "group"]).to_owned(),
-            plural: text(crd, &["spec", "names", "plural"]).to_owned(),
-            kind: text(crd, &["spec", "names", "kind"]).to_owned(),
+            name: string_at(crd, "/metadata/name").to_owned(),
+            group: string_at(crd, "/spec/group").to_owned(),
+            plural: string_at(crd, "/spec/names/plural").to_owned(),
+            kind: string_at(crd, "/spec/names/kind").to_owned(),
             accepted: condition(crd, "NamesAccepted"),
             kinds: served
                 .filter_map(|version| kind_of(crd, version, stored))
@@ -69,17 +70,17 @@ impl Definition {
 }
 
 fn kind_of(crd: &Value, version: &Value, stored: &str) -> Option<Kind> {
-    let names = at(crd, &["spec", "names"])?;
+    let names = value_at(crd, "/spec/names")?;
     let (group, plural, kind) = (
-        text(crd, &["spec", "group"]),
-        text(names, &["plural"]),
-        text(names, &["kind"]),
+        string_at(crd, "/spec/group"),
+        string_at(names, "/plural"),
+        string_at(names, "/kind"),
     );
-    let name = text(version, &["name"]);
+    let name = string_at(version, "/name");
     let mut shape = shape(version, &api_version(group, name), kind)?;
     shape.terminating = is_deleting(crd);
     let subresources = [
-        at(version, &["subresources", "status"]).map(|_| Sub::Status),
+        value_at(version, "/subresources/status").map(|_| Sub::Status),
         shape.scale.as_ref().map(|_| Sub::Scale),
     ];
     Some(Kind {
@@ -87,12 +88,12 @@ fn kind_of(crd: &Value, version: &Value, stored: &str) -> Option<Kind> {
         version: name.into(),
         api_version: api_version(group, name).into(),
         kind: kind.into(),
-        list_kind: or_else(text(names, &["listKind"]), || format!("{kind}List")),
+        list_kind: or_else(string_at(names, "/listKind"), || format!("{kind}List")),
         plural: plural.into(),
-        singular: or_else(text(names, &["singular"]), || kind.to_lowercase()),
-        short_names: texts(names, &["shortNames"]).map(str::to_owned).collect(),
-        categories: texts(names, &["categories"]).map(str::to_owned).collect(),
-        namespaced: text(crd, &["spec", "scope"]) == "Namespaced",
+        singular: or_else(string_at(names, "/singular"), || kind.to_lowercase()),
+        short_names: strings_at(names, "/shortNames").map(str::to_owned).collect(),
+        categories: strings_at(names, "/categories").map(str::to_owned).collect(),
+        namespaced: string_at(crd, "/spec/scope") == "Namespaced",
         resource: qualified(plural, group).into(),
         stored_api_version: api_version(group, stored).into(),
         verbs: Verbs::All,
@@ -111,11 +112,11 @@ fn or_else(given: &str, default: impl FnOnce() -> String) -> Arc<str> {
 }
 
 fn shape(version: &Value, api_version: &str, kind: &str) -> Option<CustomShape> {
-    let open_api = at(version, &["schema", "openAPIV3Schema"])?;
+    let open_api = value_at(version, "/schema/openAPIV3Schema")?;
     let schema = Schema::compile(open_api).ok()?;
-    let scale = at(version, &["subresources", "scale"]).map(|scale| ScalePaths {
-        spec: text(scale, &["specReplicasPath"]).to_owned(),
-        status: text(scale, &["statusReplicasPath"]).to_owned(),
+    let scale = value_at(version, "/subresources/scale").map(|scale| ScalePaths {
+        spec: string_at(scale, "/specReplicasPath").to_owned(),
+        status: string_at(scale, "/statusReplicasPath").to_owned(),
         selector: scale
             .get("labelSelectorPath")
             .and_then(Value::as_str)
@@ -128,10 +129,10 @@ fn shape(version: &Value, api_version: &str, kind: &str) -> Option<CustomShape> 
         .into_iter()
         .flatten();
     let selectable = selectable
-        .map(|field| text(field, &["jsonPath"]).trim_start_matches('.').to_owned())
+        .map(|field| string_at(field, "/jsonPath").trim_start_matches('.').to_owned())
         .collect();
     let deprecation = is_true(version, "deprecated").then(|| {
-        let given = text(version, &["deprecationWarning"]);
+        let given = string_at(version, "/deprecationWarning");
         if given.is_empty() {
             format!("{api_version} {kind} is deprecated")
         } else {
@@ -151,7 +152,7 @@ fn shape(version: &Value, api_version: &str, kind: &str) -> Option<CustomShape> 
 
 /// Fills in what Kubernetes fills in.
 pub(crate) fn default(crd: &mut Value) {
-    let kind = text(crd, &["spec", "names", "kind"]).to_owned();
+    let kind = string_at(crd, "/spec/names/kind").to_owned();
     let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
     };
@@ -167,10 +168,10 @@ pub(crate) fn default(crd: &mut Value) {
 pub(crate) fn establish(crd: &mut Value, others: &[Arc<Definition>], now: &str) {
     let refused = clash(crd, others);
     let stored: Vec<String> = {
-        let before = texts(crd, &["status", "storedVersions"]).map(str::to_owned);
+        let before = strings_at(crd, "/status/storedVersions").map(str::to_owned);
         let current = versions(crd)
             .filter(|version| is_true(version, "storage"))
-            .map(|v| text(v, &["name"]).to_owned());
+            .map(|v| string_at(v, "/name").to_owned());
         let mut all: Vec<String> = before.collect();
         all.extend(current);
         let mut seen = std::collections::BTreeSet::new();
@@ -181,7 +182,7 @@ pub(crate) fn establish(crd: &mut Value, others: &[Arc<Definition>], now: &str) 
         None => ("True", "NoConflicts", "no conflicts found".to_owned()),
         Some(why) => ("False", "NameConflict", why.clone()),
     };
-    let names = at(crd, &["spec", "names"]).cloned().unwrap_or_default();
+    let names = value_at(crd, "/spec/names").cloned().unwrap_or_default();
     let was_established = condition(crd, "Established");
     let established = if refused.is_none() || was_established {
         ("True", "InitialNamesAccepted", "the initial names have been accepted")
@@ -209,12 +210,12 @@ pub(crate) fn set_condition(object: &mut Value, kind: &str, state: (&str, &str, 
     let (status, reason, message) = state;
     let found = conditions
         .iter_mut()
-        .find(|condition| text(condition, &["type"]) == kind);
+        .find(|condition| string_at(condition, "/type") == kind);
     let since = found
         .as_ref()
-        .filter(|condition| text(condition, &["status"]) == status);
+        .filter(|condition| string_at(condition, "/status") == status);
     let since = since
-        .map_or(now, |condition| text(condition, &["lastTransitionTime"]))
+        .map_or(now, |condition| string_at(condition, "/lastTransitionTime"))
         .to_owned();
     let new = json!({
         "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since,
@@ -228,11 +229,11 @@ pub(crate) fn set_condition(object: &mut Value, kind: &str, state: (&str, &str, 
 /// Why the names of a CRD cannot be had, if so.
 fn clash(crd: &Value, others: &[Arc<Definition>]) -> Option<String> {
     let (group, plural, kind) = (
-        text(crd, &["spec", "group"]),
-        text(crd, &["spec", "names", "plural"]),
-        text(crd, &["spec", "names", "kind"]),
+        string_at(crd, "/spec/group"),
+        string_at(crd, "/spec/names/plural"),
+        string_at(crd, "/spec/names/kind"),
     );
-    let own = text(crd, &["metadata", "name"]);
+    let own = string_at(crd, "/metadata/name");
     if built_in()
         .iter()
         .any(|known| *known.group == *group && (*known.plural == *plural || *known.kind == *kind))

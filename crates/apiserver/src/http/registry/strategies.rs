@@ -1,9 +1,10 @@
 //! What the server itself does with some built-in kinds when they are created or changed.
 
 use basalt_api::quantity::Quantity;
+use basalt_apimachinery::json::{annotation, list_at, string_at, value_at};
 use serde_json::{Value, json};
 
-use crate::http::metadata::{self, at, text};
+use crate::http::metadata;
 use crate::http::registry::custom_resources;
 use crate::http::registry::kinds::Sub;
 use crate::http::request::call::Call;
@@ -23,7 +24,7 @@ pub(crate) fn create(call: &Call, object: &mut Value) -> ApiResult<()> {
     }
     match (kind.group.as_ref(), kind.kind.as_ref()) {
         ("", "Namespace") => {
-            let name = text(object, &["metadata", "name"]).to_owned();
+            let name = string_at(object, "/metadata/name").to_owned();
             object["spec"] = json!({"finalizers": ["kubernetes"]});
             object["status"] = json!({"phase": "Active"});
             label_namespace(object, &name)
@@ -49,7 +50,7 @@ pub(crate) fn create(call: &Call, object: &mut Value) -> ApiResult<()> {
 pub(crate) fn update(call: &Call, old: &Value, new: &mut Value) -> ApiResult<()> {
     match (call.kind.group.as_ref(), call.kind.kind.as_ref()) {
         ("", "Namespace") if call.sub == Some(Sub::Finalize) => {
-            let finalizers = at(new, &["spec", "finalizers"]).cloned().unwrap_or_else(|| json!([]));
+            let finalizers = value_at(new, "/spec/finalizers").cloned().unwrap_or_else(|| json!([]));
             *new = old.clone();
             new["spec"]["finalizers"] = finalizers;
             Ok(())
@@ -80,7 +81,7 @@ pub(crate) fn update(call: &Call, old: &Value, new: &mut Value) -> ApiResult<()>
 fn keep_resolved(old: &Value, new: &mut Value) -> ApiResult<()> {
     let spec = metadata::field_mut(new, "spec")?;
     for key in ["priority", "preemptionPolicy", "serviceAccountName", "serviceAccount"] {
-        if let (None, Some(value)) = (spec.get(key), at(old, &["spec", key])) {
+        if let (None, Some(value)) = (spec.get(key), old.get("spec").and_then(|spec| spec.get(key))) {
             spec.insert(key.to_owned(), value.clone());
         }
     }
@@ -106,8 +107,7 @@ fn default_storage_class(call: &Call, claim: &mut Value) -> ApiResult<()> {
     let listing = call.store().list("storageclasses.storage.k8s.io", None);
     let default = listing.objects.iter().find(|class| {
         let class = call.server.inner.values.value(class);
-        let path = ["metadata", "annotations", "storageclass.kubernetes.io/is-default-class"];
-        class.is_some_and(|class| text(&class, &path) == "true")
+        class.is_some_and(|class| annotation(&class, "storageclass.kubernetes.io/is-default-class") == "true")
     });
     if let Some(class) = default {
         spec.insert("storageClassName".to_owned(), class.key.name.as_ref().into());
@@ -139,17 +139,11 @@ fn service_account(pod: &mut Value) -> ApiResult<()> {
     Ok(())
 }
 
-/// The classes that exist whatever is stored.
-pub(crate) const SYSTEM_CLASSES: [(&str, i64); 2] = [
-    ("system-cluster-critical", 2_000_000_000),
-    ("system-node-critical", 2_000_001_000),
-];
-
 const CLASSES: &str = "priorityclasses.scheduling.k8s.io";
 
 /// Resolves the priority class: its value and preemption policy go into the pod.
 fn priority(call: &Call, pod: &mut Value) -> ApiResult<()> {
-    let name = text(pod, &["spec", "priorityClassName"]).to_owned();
+    let name = string_at(pod, "/spec/priorityClassName").to_owned();
     let class = if name.is_empty() {
         default_class(call)
     } else {
@@ -161,10 +155,10 @@ fn priority(call: &Call, pod: &mut Value) -> ApiResult<()> {
         .unwrap_or_default();
     let policy = class
         .as_ref()
-        .map(|class| text(class, &["preemptionPolicy"]))
+        .map(|class| string_at(class, "/preemptionPolicy"))
         .filter(|policy| !policy.is_empty());
     let policy = policy.unwrap_or("PreemptLowerPriority").to_owned();
-    let pod_name = text(pod, &["metadata", "name"]).to_owned();
+    let pod_name = string_at(pod, "/metadata/name").to_owned();
     let spec = metadata::field_mut(pod, "spec")?;
     if let Some(given) = spec
         .get("priority")
@@ -180,7 +174,7 @@ fn priority(call: &Call, pod: &mut Value) -> ApiResult<()> {
     if let Some(class) = class.as_ref().filter(|_| name.is_empty()) {
         spec.insert(
             "priorityClassName".to_owned(),
-            text(class, &["metadata", "name"]).into(),
+            string_at(class, "/metadata/name").into(),
         );
     }
     spec.insert("priority".to_owned(), value.into());
@@ -193,7 +187,7 @@ fn priority(call: &Call, pod: &mut Value) -> ApiResult<()> {
 fn class(call: &Call, pod: &Value, name: &str) -> ApiResult<Value> {
     let class = call.store().head(&Key::new(CLASSES, "", name)).ok_or_else(|| {
         let why = format!("no PriorityClass with name {name} was found");
-        ApiError::forbidden(&call.kind, text(pod, &["metadata", "name"]), &why)
+        ApiError::forbidden(&call.kind, string_at(pod, "/metadata/name"), &why)
     })?;
     presentation::parse(&class)
 }
@@ -219,11 +213,11 @@ fn limit_ranges(call: &Call, pod: &mut Value) {
         .iter()
         .filter_map(|range| call.server.inner.values.value(range))
     {
-        let limits = at(&range, &["spec", "limits"]).and_then(Value::as_array);
+        let limits = value_at(&range, "/spec/limits").and_then(Value::as_array);
         for limit in limits
             .into_iter()
             .flatten()
-            .filter(|limit| text(limit, &["type"]) == "Container")
+            .filter(|limit| string_at(limit, "/type") == "Container")
         {
             for list in ["containers", "initContainers"] {
                 let containers = pod
@@ -257,21 +251,21 @@ fn fill(container: &mut Value, section: &str, defaults: Option<&Value>) {
 
 /// Kubernetes' quality of service class.
 fn quality(pod: &Value) -> &'static str {
-    let containers = ["containers", "initContainers"]
+    let containers = ["/spec/containers", "/spec/initContainers"]
         .into_iter()
-        .filter_map(|list| at(pod, &["spec", list]).and_then(Value::as_array))
-        .flatten();
+        .flat_map(|pointer| list_at(pod, pointer));
     let mut guaranteed = true;
     let mut anything = false;
     for container in containers {
-        let amount = |section: &str, resource: &str| {
-            let text = text(container, &["resources", section, resource]);
-            Quantity::parse(text)
-                .ok()
-                .filter(|amount| amount.milli().unwrap_or(i64::MAX) > 0)
+        let amount = |pointer: &str| {
+            let amount = Quantity::parse(string_at(container, pointer)).ok();
+            amount.filter(|amount| amount.milli().unwrap_or(i64::MAX) > 0)
         };
-        for resource in ["cpu", "memory"] {
-            let (request, limit) = (amount("requests", resource), amount("limits", resource));
+        for (request, limit) in [
+            ("/resources/requests/cpu", "/resources/limits/cpu"),
+            ("/resources/requests/memory", "/resources/limits/memory"),
+        ] {
+            let (request, limit) = (amount(request), amount(limit));
             anything |= request.is_some() || limit.is_some();
             // A request that is left out is the limit.
             guaranteed &= limit.is_some() && (request.is_none() || request == limit);

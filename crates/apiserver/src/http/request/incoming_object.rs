@@ -1,9 +1,10 @@
 //! An object that came in: is it of the right kind, are its fields known, and what it looks like in storage.
 
+use basalt_apimachinery::json::string_at;
 use basalt_apimachinery::{builtin_kinds, schema};
 use serde_json::Value;
 
-use crate::http::metadata::{self, text};
+use crate::http::metadata;
 use crate::http::registry::kinds::Kind;
 use crate::http::request::body::Decoded;
 use crate::http::request::call::Call;
@@ -127,5 +128,5 @@ pub(crate) fn validate(call: &Call, object: &Value, old: Option<&Value>) -> ApiR
     if errors.is_empty() {
         return Ok(());
     }
-    Err(ApiError::invalid(kind, text(object, &["metadata", "name"]), &errors))
+    Err(ApiError::invalid(kind, string_at(object, "/metadata/name"), &errors))
 }

@@ -1,8 +1,8 @@
 //! What every cluster has from its first moment.
 
+use basalt_apimachinery::builtin_kinds::SYSTEM_PRIORITY_CLASSES;
 use serde_json::{Value, json};
 
-use crate::http::registry::strategies::SYSTEM_CLASSES;
 use crate::http::request::call::Call;
 use crate::http::response::status::ApiError;
 use crate::http::server::Server;
@@ -38,7 +38,7 @@ impl Server {
             )
             .await?;
         }
-        for (name, value) in SYSTEM_CLASSES {
+        for (name, value) in SYSTEM_PRIORITY_CLASSES {
             let class = json!({"value": value, "preemptionPolicy": "PreemptLowerPriority",
                 "description": "Used for system critical pods."});
             self.ensure(

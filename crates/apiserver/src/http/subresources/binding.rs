@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use basalt_apimachinery::builtin_kinds;
+use basalt_apimachinery::json::string_at;
 use http::{Response, StatusCode};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -12,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::http::admission::Passage;
-use crate::http::metadata::{self, text};
+use crate::http::metadata;
 use crate::http::registry::custom_resources;
 use crate::http::registry::kinds::Kind;
 use crate::http::request::call::Call;
@@ -270,7 +271,7 @@ fn scheduled(pod: &mut Value, now: &str) -> ApiResult<()> {
         .get_mut("conditions")
         .and_then(Value::as_array_mut);
     let conditions = conditions.into_iter().flatten();
-    for condition in conditions.filter(|condition| text(condition, &["type"]) == "PodScheduled") {
+    for condition in conditions.filter(|condition| string_at(condition, "/type") == "PodScheduled") {
         if let Some(map) = condition.as_object_mut() {
             map.remove("reason");
             map.remove("message");

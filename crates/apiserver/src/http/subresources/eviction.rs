@@ -1,11 +1,12 @@
 //! Eviction: a deletion that disruption budgets may forbid.
 
 use axum::body::Body;
+use basalt_apimachinery::json::{integer_at, string_at, strings_at, value_at};
 use basalt_apimachinery::selector::LabelSelector;
 use http::Response;
 use serde_json::Value;
 
-use crate::http::metadata::{self, at, text, texts};
+use crate::http::metadata;
 use crate::http::registry::custom_resources;
 use crate::http::request::body;
 use crate::http::request::call::Call;
@@ -18,19 +19,19 @@ use crate::store::{Object, Store};
 /// Answers a POST of an Eviction: a deletion that disruption budgets may forbid.
 pub(crate) async fn evict(call: &Call, bytes: &[u8]) -> ApiResult<Response<Body>> {
     let eviction = body::decode(&call.headers, bytes, "Eviction")?.value;
-    let name = text(&eviction, &["metadata", "name"]);
+    let name = string_at(&eviction, "/metadata/name");
     if !name.is_empty() && name != &*call.name {
         return Err(ApiError::bad_request(
             "name in URL does not match name in Eviction object",
         ));
     }
-    let given = |path: &[&str]| at(&eviction, path).and_then(Value::as_str).map(str::to_owned);
+    let given = |pointer: &str| value_at(&eviction, pointer).and_then(Value::as_str).map(str::to_owned);
     let options = DeleteOptions {
-        grace: at(&eviction, &["deleteOptions", "gracePeriodSeconds"]).and_then(Value::as_i64),
-        uid: given(&["deleteOptions", "preconditions", "uid"]),
-        revision: given(&["deleteOptions", "preconditions", "resourceVersion"]),
+        grace: integer_at(&eviction, "/deleteOptions/gracePeriodSeconds"),
+        uid: given("/deleteOptions/preconditions/uid"),
+        revision: given("/deleteOptions/preconditions/resourceVersion"),
         propagation: None,
-        dry_run: call.query.dry_run || texts(&eviction, &["deleteOptions", "dryRun"]).any(|word| word == "All"),
+        dry_run: call.query.dry_run || strings_at(&eviction, "/deleteOptions/dryRun").any(|word| word == "All"),
     };
     let plain = Call {
         sub: None,
@@ -56,7 +57,7 @@ async fn weigh_and_delete(call: &Call, options: &DeleteOptions) -> ApiResult<()>
 fn check_budgets(call: &Call, pod: &Object) -> ApiResult<()> {
     let value = presentation::parse(pod)?;
     // Pods that do not run disrupt nothing when they go.
-    if matches!(text(&value, &["status", "phase"]), "Pending" | "Succeeded" | "Failed") || metadata::is_deleting(&value)
+    if matches!(string_at(&value, "/status/phase"), "Pending" | "Succeeded" | "Failed") || metadata::is_deleting(&value)
     {
         return Ok(());
     }
@@ -64,7 +65,7 @@ fn check_budgets(call: &Call, pod: &Object) -> ApiResult<()> {
     let mut matching = Vec::new();
     for budget in &budgets.objects {
         let budget = presentation::parse(budget)?;
-        let selector = at(&budget, &["spec", "selector"]).map(LabelSelector::from_object);
+        let selector = value_at(&budget, "/spec/selector").map(LabelSelector::from_object);
         if let Some(Ok(selector)) = selector
             && selector.matches(&pod.facets.labels)
         {
@@ -84,7 +85,7 @@ fn check_budgets(call: &Call, pod: &Object) -> ApiResult<()> {
 
 fn check_budget(call: &Call, pod: &Value, budget: &Value, selector: &LabelSelector) -> ApiResult<()> {
     let Weight { healthy, needed, .. } = weigh(call.store(), &call.namespace, budget, selector)?;
-    let always = text(budget, &["spec", "unhealthyPodEvictionPolicy"]) == "AlwaysAllow";
+    let always = string_at(budget, "/spec/unhealthyPodEvictionPolicy") == "AlwaysAllow";
     // A pod that is not healthy is no loss where the budget is met, or where it says so.
     if !custom_resources::condition(pod, "Ready") && (always || healthy >= needed) {
         return Ok(());
@@ -92,7 +93,7 @@ fn check_budget(call: &Call, pod: &Value, budget: &Value, selector: &LabelSelect
     if healthy > needed {
         return Ok(());
     }
-    let name = text(budget, &["metadata", "name"]);
+    let name = string_at(budget, "/metadata/name");
     let cause = format!("The disruption budget {name} needs {needed} healthy pods and has {healthy} currently");
     let why = "Cannot evict pod as it would violate the pod's disruption budget.";
     Err(ApiError::new(429, "TooManyRequests", why).cause("DisruptionBudget", &cause, ""))
@@ -119,7 +120,7 @@ pub(crate) fn weigh(store: &Store, namespace: &str, budget: &Value, selector: &L
         .filter(|pod| selector.matches(&pod.facets.labels))
     {
         let pod = presentation::parse(pod)?;
-        if matches!(text(&pod, &["status", "phase"]), "Succeeded" | "Failed") {
+        if matches!(string_at(&pod, "/status/phase"), "Succeeded" | "Failed") {
             continue;
         }
         total += 1;
@@ -145,8 +146,8 @@ fn needed(budget: &Value, total: i64) -> i64 {
         other => other.as_i64().unwrap_or_default(),
     };
     match (
-        at(budget, &["spec", "minAvailable"]),
-        at(budget, &["spec", "maxUnavailable"]),
+        value_at(budget, "/spec/minAvailable"),
+        value_at(budget, "/spec/maxUnavailable"),
     ) {
         (Some(minimum), _) => amount(minimum),
         (None, Some(maximum)) => total.saturating_sub(amount(maximum)).max(0),

@@ -8,6 +8,7 @@ mod logs;
 
 use std::io;
 
+use basalt_apimachinery::json::string_at;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -17,7 +18,6 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
-use crate::http::metadata::text;
 use crate::http::registry::kinds::{Kind, Sub};
 use crate::http::request::path::{ResourcePath, unescape};
 use crate::http::request::query::boolean;
@@ -164,8 +164,8 @@ impl<'a> Asked<'a> {
         let pod: Value = serde_json::from_slice(&object.body).map_err(ApiError::internal)?;
         let container = container::choose(&pod, &name, last(parameters, "container").unwrap_or_default())?;
         let hosted = HostedContainer {
-            uid: text(&pod, &["metadata", "uid"]).to_owned(),
-            node: text(&pod, &["spec", "nodeName"]).to_owned(),
+            uid: string_at(&pod, "/metadata/uid").to_owned(),
+            node: string_at(&pod, "/spec/nodeName").to_owned(),
             namespace,
             pod: name,
             container,

@@ -1,10 +1,11 @@
 //! The scale subresource of custom kinds.
 
 use axum::body::Body;
+use basalt_apimachinery::field_error::FieldError;
+use basalt_apimachinery::json::{integer_at, value_at, value_at_steps};
 use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
-use crate::http::metadata::{at, text};
 use crate::http::registry::kinds::ScalePaths;
 use crate::http::request::body;
 use crate::http::request::call::Call;
@@ -20,17 +21,21 @@ fn paths(call: &Call) -> ApiResult<&ScalePaths> {
         .ok_or_else(ApiError::no_resource)
 }
 
-fn steps(path: &str) -> Vec<&str> {
-    path.trim_start_matches('.').split('.').collect()
+/// Returns the keys of a path such as `.spec.replicas`.
+fn steps(path: &str) -> impl Iterator<Item = &str> {
+    path.trim_start_matches('.').split('.')
 }
 
 /// The object seen as a Scale.
 fn scale_of(call: &Call, object: &Value) -> ApiResult<Value> {
     let paths = paths(call)?;
-    let number = |path: &str| at(object, &steps(path)).and_then(Value::as_i64).unwrap_or_default();
+    let number = |path: &str| {
+        let value = value_at_steps(object, steps(path));
+        value.and_then(Value::as_i64).unwrap_or_default()
+    };
     let mut metadata = json!({});
     for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
-        if let Some(value) = at(object, &["metadata", key]) {
+        if let Some(value) = object.get("metadata").and_then(|metadata| metadata.get(key)) {
             metadata[key] = value.clone();
         }
     }
@@ -38,7 +43,8 @@ fn scale_of(call: &Call, object: &Value) -> ApiResult<Value> {
     if let Some(selector) = paths
         .selector
         .as_deref()
-        .map(|path| text(object, &steps(path)))
+        .and_then(|path| value_at_steps(object, steps(path)))
+        .and_then(Value::as_str)
         .filter(|s| !s.is_empty())
     {
         status["selector"] = selector.into();
@@ -63,7 +69,7 @@ pub(crate) fn get(call: &Call) -> ApiResult<Response<Body>> {
 
 /// Answers a PUT or PATCH of the scale: only the wanted replicas change.
 pub(crate) async fn change(call: &Call, method: &Method, bytes: &[u8]) -> ApiResult<Response<Body>> {
-    let path = steps(&paths(call)?.spec);
+    let path = &paths(call)?.spec;
     let replacement = match *method {
         Method::PUT => Some(body::decode(&call.headers, bytes, "Scale")?.value),
         _ => None,
@@ -85,20 +91,14 @@ pub(crate) async fn change(call: &Call, method: &Method, bytes: &[u8]) -> ApiRes
             (None, Some(patch)) => patch.apply(call, &scale_of(call, current)?)?,
             (None, None) => return Err(ApiError::method_not_allowed()),
         };
-        let replicas = at(&wanted, &["spec", "replicas"])
-            .and_then(Value::as_i64)
-            .unwrap_or_default();
+        let replicas = integer_at(&wanted, "/spec/replicas").unwrap_or_default();
         if replicas < 0 {
-            let error = basalt_apimachinery::field_error::FieldError::invalid(
-                "spec.replicas",
-                replicas,
-                "must be greater than or equal to 0",
-            );
+            let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
             return Err(ApiError::invalid(&call.kind, &call.name, &[error]));
         }
         let mut new = current.clone();
-        set(&mut new, &path, replicas.into());
-        if let Some(revision) = at(&wanted, &["metadata", "resourceVersion"]) {
+        set(&mut new, steps(path), replicas.into());
+        if let Some(revision) = value_at(&wanted, "/metadata/resourceVersion") {
             new["metadata"]["resourceVersion"] = revision.clone();
         }
         Ok(new)
@@ -111,13 +111,13 @@ pub(crate) async fn change(call: &Call, method: &Method, bytes: &[u8]) -> ApiRes
     Ok(json_response(StatusCode::OK, &scale_of(call, &object)?))
 }
 
-fn set(object: &mut Value, path: &[&str], value: Value) {
+fn set<'s>(object: &mut Value, path: impl Iterator<Item = &'s str>, value: Value) {
     let mut place = object;
     for step in path {
         if !place.is_object() {
             *place = json!({});
         }
-        place = &mut place[*step];
+        place = &mut place[step];
     }
     *place = value;
 }

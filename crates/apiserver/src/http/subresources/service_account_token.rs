@@ -1,10 +1,11 @@
 //! Tokens of service accounts: opaque, for nothing here asks for them.
 
 use axum::body::Body;
+use basalt_apimachinery::json::value_at;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use crate::http::metadata::{self, at};
+use crate::http::metadata;
 use crate::http::request::body;
 use crate::http::request::call::Call;
 use crate::http::response::status::{ApiError, ApiResult, json_response};
@@ -15,7 +16,7 @@ pub(crate) fn create(call: &Call, bytes: &[u8]) -> ApiResult<Response<Body>> {
     call.store()
         .get(&call.key(&call.name))
         .ok_or_else(|| call.not_found())?;
-    let seconds = at(&request, &["spec", "expirationSeconds"])
+    let seconds = value_at(&request, "/spec/expirationSeconds")
         .and_then(Value::as_i64)
         .unwrap_or(3600);
     let until = call

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use axum::body::Body;
 use basalt_admission::Operation;
 use basalt_apimachinery::field_error::FieldError;
+use basalt_apimachinery::json::string_at;
 use http::{Response, StatusCode};
 use serde_json::Value;
 
 use crate::http::admission;
-use crate::http::metadata::{self, text};
+use crate::http::metadata;
 use crate::http::registry::{custom_resources, strategies};
 use crate::http::request::body;
 use crate::http::request::call::Call;
@@ -50,8 +51,8 @@ enum Made {
 
 async fn make(call: &Call, mut object: Value, warnings: &mut Vec<String>) -> ApiResult<Made> {
     place(call, &mut object)?;
-    let generate = text(&object, &["metadata", "generateName"]).to_owned();
-    let given = text(&object, &["metadata", "name"]).to_owned();
+    let generate = string_at(&object, "/metadata/generateName").to_owned();
+    let given = string_at(&object, "/metadata/name").to_owned();
     if given.is_empty() && generate.is_empty() {
         let error = FieldError::required("metadata.name", "name or generateName is required");
         return Err(ApiError::invalid(&call.kind, "", &[error]));
@@ -93,13 +94,13 @@ fn generated(call: &Call, base: &str) -> String {
 
 /// Gives the object the namespace of the path and takes away what only the server sets.
 fn place(call: &Call, object: &mut Value) -> ApiResult<()> {
-    let namespace = text(object, &["metadata", "namespace"]).to_owned();
+    let namespace = string_at(object, "/metadata/namespace").to_owned();
     if !namespace.is_empty() && namespace != *call.namespace {
         return Err(ApiError::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
-    if !text(object, &["metadata", "resourceVersion"]).is_empty() {
+    if !string_at(object, "/metadata/resourceVersion").is_empty() {
         return Err(ApiError::new(
             500,
             "",

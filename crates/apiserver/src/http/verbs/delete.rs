@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use basalt_admission::Operation;
+use basalt_apimachinery::json::{integer_at, string_at, strings_at, value_at};
 use futures::{TryStreamExt, stream};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use crate::http::admission;
-use crate::http::metadata::{self, at, text, texts};
+use crate::http::metadata;
 use crate::http::registry::custom_resources;
 use crate::http::request::body;
 use crate::http::request::call::Call;
@@ -60,7 +61,7 @@ pub(crate) async fn delete(call: &Call, bytes: &[u8]) -> ApiResult<Response<Body
     let mut warnings = Vec::new();
     let mut response = match delete_one(call, &call.name, &options, &mut warnings).await? {
         Deleted::Gone(object) if !call.kind.is("", "Pod") => {
-            let uid = text(&object, &["metadata", "uid"]);
+            let uid = string_at(&object, "/metadata/uid");
             json_response(StatusCode::OK, &success(&call.kind, &call.name, uid))
         }
         Deleted::Gone(mut object) | Deleted::Going(mut object) => {
@@ -118,7 +119,7 @@ fn options(call: &Call, bytes: &[u8]) -> ApiResult<DeleteOptions> {
     let mut policy = query.propagation.clone();
     if !bytes.is_empty() {
         let given = body::decode(&call.headers, bytes, "DeleteOptions")?.value;
-        let kind = text(&given, &["kind"]);
+        let kind = string_at(&given, "/kind");
         if !matches!(kind, "" | "DeleteOptions") {
             return Err(ApiError::bad_request(format!(
                 "{kind} cannot be handled as a DeleteOptions"
@@ -128,13 +129,9 @@ fn options(call: &Call, bytes: &[u8]) -> ApiResult<DeleteOptions> {
             .get("gracePeriodSeconds")
             .and_then(Value::as_i64)
             .or(options.grace);
-        let condition = |key| {
-            at(&given, &["preconditions", key])
-                .and_then(Value::as_str)
-                .map(str::to_owned)
-        };
-        options.uid = condition("uid");
-        options.revision = condition("resourceVersion");
+        let condition = |pointer| value_at(&given, pointer).and_then(Value::as_str).map(str::to_owned);
+        options.uid = condition("/preconditions/uid");
+        options.revision = condition("/preconditions/resourceVersion");
         policy = given
             .get("propagationPolicy")
             .and_then(Value::as_str)
@@ -143,7 +140,7 @@ fn options(call: &Call, bytes: &[u8]) -> ApiResult<DeleteOptions> {
         if given.get("orphanDependents") == Some(&Value::Bool(true)) {
             policy = Some("Orphan".to_owned());
         }
-        options.dry_run |= texts(&given, &["dryRun"]).any(|word| word == "All");
+        options.dry_run |= strings_at(&given, "/dryRun").any(|word| word == "All");
     }
     if let Some(grace) = options.grace.filter(|grace| *grace < 0) {
         return Err(invalid(&format!(
@@ -223,7 +220,7 @@ pub(crate) async fn delete_one(
 }
 
 fn check_conditions(call: &Call, name: &str, options: &DeleteOptions, old: &Value, current: &Object) -> ApiResult<()> {
-    let uid = text(old, &["metadata", "uid"]);
+    let uid = string_at(old, "/metadata/uid");
     if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
         let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
         return Err(ApiError::conflict(&call.kind, name, &why));
@@ -249,7 +246,7 @@ fn mark(call: &Call, options: &DeleteOptions, object: &mut Value) -> ApiResult<(
     let is_pod = call.kind.is("", "Pod");
     let grace = if is_pod { pod_grace(options.grace, object) } else { 0 };
     if metadata::is_deleting(object) {
-        let left = at(object, &["metadata", "deletionGracePeriodSeconds"])
+        let left = value_at(object, "/metadata/deletionGracePeriodSeconds")
             .and_then(Value::as_i64)
             .unwrap_or_default();
         // Grace can be cut short, never extended.
@@ -259,7 +256,7 @@ fn mark(call: &Call, options: &DeleteOptions, object: &mut Value) -> ApiResult<(
         return Ok(());
     }
     set_deadline(call, object, grace)?;
-    let generation = at(object, &["metadata", "generation"]).and_then(Value::as_i64);
+    let generation = integer_at(object, "/metadata/generation");
     if let Some(generation) = generation.filter(|generation| *generation > 0) {
         metadata::metadata_mut(object)?.insert("generation".to_owned(), generation.saturating_add(1).into());
     }
@@ -289,11 +286,11 @@ fn set_deadline(call: &Call, object: &mut Value, grace: i64) -> ApiResult<()> {
 
 /// A pod's grace: none where no node runs it (any more).
 fn pod_grace(wanted: Option<i64>, pod: &Value) -> i64 {
-    let ended = matches!(text(pod, &["status", "phase"]), "Succeeded" | "Failed");
-    if ended || text(pod, &["spec", "nodeName"]).is_empty() {
+    let ended = matches!(string_at(pod, "/status/phase"), "Succeeded" | "Failed");
+    if ended || string_at(pod, "/spec/nodeName").is_empty() {
         return 0;
     }
-    let own = at(pod, &["spec", "terminationGracePeriodSeconds"])
+    let own = value_at(pod, "/spec/terminationGracePeriodSeconds")
         .and_then(Value::as_i64)
         .unwrap_or(30);
     wanted.unwrap_or(own).max(0)

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use axum::body::Body;
 use basalt_admission::Operation;
 use basalt_apimachinery::field_error::FieldError;
+use basalt_apimachinery::json::{string_at, value_at};
 use http::{Response, StatusCode};
 use serde_json::Value;
 
 use crate::http::admission;
-use crate::http::metadata::{self, at, text};
+use crate::http::metadata;
 use crate::http::registry::kinds::Sub;
 use crate::http::registry::{custom_resources, strategies};
 use crate::http::request::body;
@@ -36,7 +37,7 @@ pub(crate) async fn replace(call: &Call, bytes: &[u8]) -> ApiResult<Response<Bod
     let decoded = body::decode(&call.headers, bytes, &call.kind.kind)?;
     let Incoming { object, mut warnings } = incoming_object::take(call, decoded)?;
     check_path(call, &object)?;
-    let revision = text(&object, &["metadata", "resourceVersion"]);
+    let revision = string_at(&object, "/metadata/resourceVersion");
     // Custom kinds are never replaced blindly.
     if revision.is_empty() && call.kind.custom().is_some() {
         let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
@@ -62,8 +63,8 @@ pub(crate) fn answer(call: &Call, code: StatusCode, done: Modified, warnings: &[
 /// Name and namespace in the body must be those of the path.
 pub(crate) fn check_path(call: &Call, object: &Value) -> ApiResult<()> {
     let (name, namespace) = (
-        text(object, &["metadata", "name"]),
-        text(object, &["metadata", "namespace"]),
+        string_at(object, "/metadata/name"),
+        string_at(object, "/metadata/namespace"),
     );
     if !name.is_empty() && name != &*call.name {
         let why = format!(
@@ -145,7 +146,7 @@ pub(crate) async fn modify(
 pub(crate) fn write_of(call: &Call, key: &crate::store::Key, new: &Value, revision: u64) -> Write {
     let expect = Expect::Revision(revision);
     let draft = metadata::draft(new);
-    let grace = at(new, &["metadata", "deletionGracePeriodSeconds"])
+    let grace = value_at(new, "/metadata/deletionGracePeriodSeconds")
         .and_then(Value::as_i64)
         .unwrap_or_default();
     // A pod with grace left is removed by its node, which deletes it with grace 0.
@@ -167,7 +168,7 @@ pub(crate) fn write_of(call: &Call, key: &crate::store::Key, new: &Value, revisi
 
 /// Checks conditions, restores what a request cannot change, and keeps object and status apart.
 fn settle(call: &Call, old: &Value, new: &mut Value, current: &Object) -> ApiResult<()> {
-    let revision = text(new, &["metadata", "resourceVersion"]);
+    let revision = string_at(new, "/metadata/resourceVersion");
     if !revision.is_empty() && revision != current.revision.to_string() {
         if revision.parse::<u64>().is_err() {
             let error = FieldError::invalid("metadata.resourceVersion", revision, "must be an unsigned integer");
@@ -175,7 +176,7 @@ fn settle(call: &Call, old: &Value, new: &mut Value, current: &Object) -> ApiRes
         }
         return Err(ApiError::stale(&call.kind, &call.name));
     }
-    let (uid, old_uid) = (text(new, &["metadata", "uid"]), text(old, &["metadata", "uid"]));
+    let (uid, old_uid) = (string_at(new, "/metadata/uid"), string_at(old, "/metadata/uid"));
     if !uid.is_empty() && uid != old_uid {
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {old_uid}");
         return Err(ApiError::conflict(&call.kind, &call.name, &why));
@@ -219,6 +220,7 @@ fn isolate(call: &Call, old: &Value, new: &mut Value) {
 fn keep_metadata(old: &Value, new: &mut Value) -> ApiResult<()> {
     let metadata = metadata::metadata_mut(new)?;
     metadata::tidy(metadata);
+    let kept = old.get("metadata");
     for key in [
         "name",
         "namespace",
@@ -230,7 +232,7 @@ fn keep_metadata(old: &Value, new: &mut Value) -> ApiResult<()> {
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
     ] {
-        metadata::put(metadata, key, at(old, &["metadata", key]).cloned());
+        metadata::put(metadata, key, kept.and_then(|kept| kept.get(key)).cloned());
     }
     Ok(())
 }
@@ -255,7 +257,7 @@ fn bump_generation(call: &Call, old: &Value, new: &mut Value) -> ApiResult<()> {
         old.get("spec") != new.get("spec")
     };
     if changed {
-        let generation = at(old, &["metadata", "generation"])
+        let generation = value_at(old, "/metadata/generation")
             .and_then(Value::as_i64)
             .unwrap_or_default();
         metadata::metadata_mut(new)?.insert("generation".to_owned(), generation.saturating_add(1).into());
