@@ -10,7 +10,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 use super::PURE;
 
 /// Our crates, and which of ours each may build on. `xtask` and tests may use more.
-const ALLOWED: [(&str, &[&str]); 11] = [
+const ALLOWED: [(&str, &[&str]); 12] = [
     ("basalt-api", &[]),
     ("basalt-engine", &["basalt-api"]),
     ("basalt-controllers", &["basalt-api"]),
@@ -29,6 +29,7 @@ const ALLOWED: [(&str, &[&str]); 11] = [
             "basalt-apiserver",
         ],
     ),
+    ("basalt-testkit", &["basalt-api", "basalt-engine"]),
     ("basalt-vcctl", &["basalt-api"]),
     (
         "basalt",
@@ -41,6 +42,7 @@ const ALLOWED: [(&str, &[&str]); 11] = [
             "basalt-apiserver",
             "basalt-node",
             "basalt-sim",
+            "basalt-testkit",
             "basalt-vcctl",
         ],
     ),
