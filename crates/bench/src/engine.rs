@@ -13,8 +13,9 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use basalt_audit::Rules;
-use basalt_engine::generate::{CORES, Reclaim, Workload};
+use basalt_engine::offline::OfflineCluster;
 use basalt_engine::{Conf, Engine, Event, Options, Plan};
+use basalt_testkit::workload::{CORES_PER_NODE, GangWorkload, ReclaimWorkload};
 use serde::Serialize;
 
 /// How long the engine takes from a filled model to the finished plan, on one core: nodes of 16 cores and 64 GiB, gangs of pods of
@@ -159,9 +160,9 @@ fn measure(options: &EngineOptions) -> anyhow::Result<Figures> {
         eprintln!("note: {warning}");
     }
     if let Some(what) = &options.reclaim {
-        let reclaim = Reclaim {
+        let reclaim = ReclaimWorkload {
             nodes: options.nodes,
-            pods_per_job: options.pods_per_job.min(options.nodes * CORES),
+            pods_per_job: options.pods_per_job.min(options.nodes * CORES_PER_NODE),
             gangs: what == "gangs",
         };
         return measure_reclaim(options, &conf, &rules, reclaim);
@@ -179,8 +180,7 @@ fn measure(options: &EngineOptions) -> anyhow::Result<Figures> {
     let decide_ms = quantile(&mut times, 0.5);
     // Before the measurement keeps books of its own.
     let peak_rss_mb = peak_rss_mb();
-    let mut cycles = incremental::measure(&mut engine, &plan, &workload, options);
-    drop(engine);
+    let mut cycles = incremental::measure(engine, &plan, &workload, options);
     Ok(Figures {
         decide_ms,
         pods_per_s: bound as f64 / (decide_ms / 1e3),
@@ -194,8 +194,8 @@ fn measure(options: &EngineOptions) -> anyhow::Result<Figures> {
     })
 }
 
-fn workload(options: &EngineOptions) -> Workload {
-    Workload {
+fn workload(options: &EngineOptions) -> GangWorkload {
+    GangWorkload {
         nodes: options.nodes,
         jobs: options.jobs,
         pods_per_job: options.pods_per_job,
@@ -207,16 +207,20 @@ fn workload(options: &EngineOptions) -> Workload {
 }
 
 /// The clock runs over the cycle that decides who has to go; `cycle_…` is the one after, when they are gone.
-fn measure_reclaim(options: &EngineOptions, conf: &Conf, rules: &Rules, reclaim: Reclaim) -> anyhow::Result<Figures> {
+fn measure_reclaim(
+    options: &EngineOptions,
+    conf: &Conf,
+    rules: &Rules,
+    reclaim: ReclaimWorkload,
+) -> anyhow::Result<Figures> {
     let (mut times, mut after) = (Vec::new(), Vec::new());
     let mut last = None;
     for _ in 0..options.runs {
-        let (mut engine, plan) = decide(conf, reclaim.events(), &mut times);
-        for key in evicted(&plan) {
-            engine.apply(&Event::PodGone { key, uid: None });
-        }
+        let (engine, plan) = decide(conf, reclaim.events(), &mut times);
+        let mut cluster = OfflineCluster::new(engine);
+        plan.evictions().for_each(|eviction| cluster.evict_pod(eviction));
         let start = Instant::now();
-        let bound = engine.cycle(1000, 0);
+        let bound = cluster.engine_mut().cycle(1000, 0);
         after.push(milliseconds(start));
         last = Some((plan, bound));
     }
@@ -239,8 +243,7 @@ fn measure_reclaim(options: &EngineOptions, conf: &Conf, rules: &Rules, reclaim:
 }
 
 fn evicted(plan: &Plan) -> BTreeSet<Arc<str>> {
-    let evictions = plan.transactions.iter().flat_map(|transaction| &transaction.evictions);
-    evictions.map(|eviction| eviction.pod.clone()).collect()
+    plan.evictions().map(|eviction| eviction.pod.clone()).collect()
 }
 
 /// Fills an engine and lets it decide once. Only the deciding is timed.

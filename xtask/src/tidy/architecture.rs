@@ -40,6 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "basalt-audit",
         ],
     ),
+    ("basalt-testkit", &["basalt-api", "basalt-engine"]),
     ("basalt-vcctl", &["basalt-api"]),
     (
         "basalt",
@@ -68,6 +69,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "basalt-node",
             "basalt-runtime",
             "basalt-sim",
+            "basalt-testkit",
         ],
     ),
     ("xtask", &["basalt-api"]),

@@ -1,12 +1,12 @@
 //! The cycles after the first: one gang comes, takes the room of the one before, and is placed.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use basalt_engine::facts::{Phase, PodFacts, PodGroupFacts, PodPhase, PriorityClassFacts, Resources};
-use basalt_engine::generate::{CORES, Workload};
+use basalt_engine::offline::OfflineCluster;
 use basalt_engine::{Engine, Event, Plan};
+use basalt_testkit::workload::{CORES_PER_NODE, GangWorkload};
 
 use super::{EngineOptions, milliseconds};
 
@@ -15,29 +15,31 @@ const URGENT: &str = "urgent";
 const PAUSE_MS: i64 = 1_000;
 
 /// The times of the cycles, in milliseconds. What happens between them is not timed: the API shows the binds, and the gang before ends.
-pub(super) fn measure(engine: &mut Engine, first: &Plan, workload: &Workload, options: &EngineOptions) -> Vec<f64> {
+pub(super) fn measure(engine: Engine, first: &Plan, workload: &GangWorkload, options: &EngineOptions) -> Vec<f64> {
     if options.cycles == 0 {
         return Vec::new();
     }
-    show(engine, first, &pods_of(workload.events()));
-    engine.apply(&Event::PriorityClass(PriorityClassFacts {
+    let mut cluster = OfflineCluster::with_known(engine, workload.events());
+    first.binds().for_each(|bind| cluster.start_pod(bind));
+    cluster.apply(Event::PriorityClass(PriorityClassFacts {
         name: URGENT.into(),
         value: 1000,
         ..PriorityClassFacts::default()
     }));
     if options.waiting > 0 {
-        fill(engine, first, workload, options.gang);
+        fill(&mut cluster, first, workload, options.gang);
     }
     let mut before = Gang::new(workload, options.gang, "new-first", 0);
-    before.come(engine);
+    before.come(&mut cluster);
     let mut now_ms = PAUSE_MS;
-    let mut decided = engine.cycle(now_ms, 0);
-    before.begin(engine, &decided);
+    let mut decided = cluster.engine_mut().cycle(now_ms, 0);
+    before.begin(&mut cluster, &decided);
     for index in 0..options.waiting.div_ceil(workload.pods_per_job) {
         let gang = workload.gang(&format!("waiting-{index}"), workload.jobs + index);
-        gang.for_each(|event| engine.apply(&event));
+        gang.for_each(|event| cluster.apply(event));
     }
     // The backlog is looked at, and all of it is told why it waits, before the clock counts.
+    let engine = cluster.engine_mut();
     engine.cycle(now_ms, 0);
     while let Some(due_ms) = engine.next_wake().filter(|&due| due < now_ms + PAUSE_MS) {
         now_ms = due_ms;
@@ -45,16 +47,16 @@ pub(super) fn measure(engine: &mut Engine, first: &Plan, workload: &Workload, op
     }
     let (mut times, mut placed) = (Vec::new(), 0);
     for round in 0..options.cycles {
-        before.go(engine);
+        before.go(&mut cluster);
         // Always of the one queue that has room for it.
         let like = round * workload.queues.max(1);
         let gang = Gang::new(workload, options.gang, &format!("new-{round}"), like);
-        gang.come(engine);
+        gang.come(&mut cluster);
         now_ms += PAUSE_MS;
         let start = Instant::now();
-        decided = engine.cycle(now_ms, 0);
+        decided = cluster.engine_mut().cycle(now_ms, 0);
         times.push(milliseconds(start));
-        placed += usize::from(gang.begin(engine, &decided));
+        placed += usize::from(gang.begin(&mut cluster, &decided));
         before = gang;
     }
     if placed < options.cycles {
@@ -67,35 +69,36 @@ pub(super) fn measure(engine: &mut Engine, first: &Plan, workload: &Workload, op
 struct Gang(Vec<Event>);
 
 impl Gang {
-    fn new(workload: &Workload, size: usize, name: &str, like: usize) -> Self {
-        let workload = Workload {
+    fn new(workload: &GangWorkload, size: usize, name: &str, like: usize) -> Self {
+        let workload = GangWorkload {
             pods_per_job: size,
             ..*workload
         };
         Gang(workload.gang(name, like).map(urgent).collect())
     }
 
-    fn come(&self, engine: &mut Engine) {
+    fn come(&self, cluster: &mut OfflineCluster) {
         for event in &self.0 {
-            engine.apply(event);
+            cluster.apply(event.clone());
         }
     }
 
-    /// Its pods run where the plan says. True: there is room for all of them.
-    fn begin(&self, engine: &mut Engine, plan: &Plan) -> bool {
-        let pods = pods_of(self.0.iter().cloned());
-        show(engine, plan, &pods);
-        plan.binds().filter(|bind| pods.contains_key(&bind.pod)).count() == pods.len()
+    /// Starts its pods where the plan says; true if there is room for all of them.
+    fn begin(&self, cluster: &mut OfflineCluster, plan: &Plan) -> bool {
+        let pods: BTreeSet<&str> = self.0.iter().filter_map(pod_key).collect();
+        let binds = plan.binds().filter(|bind| pods.contains(&*bind.pod));
+        let started = binds.map(|bind| cluster.start_pod(bind)).count();
+        started == pods.len()
     }
 
-    fn go(&self, engine: &mut Engine) {
+    fn go(&self, cluster: &mut OfflineCluster) {
         for event in self.0.iter().rev() {
             match event {
-                Event::Pod(pod) => engine.apply(&Event::PodGone {
+                Event::Pod(pod) => cluster.apply(Event::PodGone {
                     key: pod.key.clone(),
                     uid: None,
                 }),
-                Event::PodGroup(group) => engine.apply(&Event::PodGroupGone {
+                Event::PodGroup(group) => cluster.apply(Event::PodGroupGone {
                     key: group.key.clone(),
                     uid: None,
                 }),
@@ -105,37 +108,23 @@ impl Gang {
     }
 }
 
-fn pods_of(events: impl Iterator<Item = Event>) -> BTreeMap<Arc<str>, PodFacts> {
-    let pods = events.filter_map(|event| match event {
-        Event::Pod(pod) => Some((pod.key.clone(), pod)),
+fn pod_key(event: &Event) -> Option<&str> {
+    match event {
+        Event::Pod(pod) => Some(&pod.key),
         _ => None,
-    });
-    pods.collect()
-}
-
-/// The API shows what was decided.
-fn show(engine: &mut Engine, plan: &Plan, pods: &BTreeMap<Arc<str>, PodFacts>) {
-    for bind in plan.binds() {
-        if let Some(pod) = pods.get(&bind.pod) {
-            engine.apply(&Event::Pod(PodFacts {
-                node: Some(bind.node.clone()),
-                phase: PodPhase::Running,
-                ..pod.clone()
-            }));
-        }
     }
 }
 
 /// Each queue has all that it deserves, and runs it in one group: one pod on each of its nodes, as large as what is left of
 /// the node. Only the first queue has less, by the room for one gang.
-fn fill(engine: &mut Engine, first: &Plan, workload: &Workload, gang: usize) {
+fn fill(cluster: &mut OfflineCluster, first: &Plan, workload: &GangWorkload, gang: usize) {
     let mut used: BTreeMap<&str, usize> = BTreeMap::new();
     for bind in first.binds() {
         *used.entry(&bind.node).or_default() += 1;
     }
     let (mut spared, queues) = (0, workload.queues.max(1));
     for queue in 0..queues {
-        engine.apply(&Event::PodGroup(PodGroupFacts {
+        cluster.apply(Event::PodGroup(PodGroupFacts {
             key: format!("bench/ballast-{queue}").into(),
             uid: format!("ballast-{queue}").into(),
             queue: format!("queue-{queue}").into(),
@@ -146,11 +135,11 @@ fn fill(engine: &mut Engine, first: &Plan, workload: &Workload, gang: usize) {
     for index in 0..workload.nodes {
         let queue = index * queues / workload.nodes;
         let node = format!("node-{index}");
-        let free = CORES.saturating_sub(used.get(node.as_str()).copied().unwrap_or(0));
+        let free = CORES_PER_NODE.saturating_sub(used.get(node.as_str()).copied().unwrap_or(0));
         let spare = free.min(gang.saturating_sub(spared));
         spared += spare;
         if free > spare {
-            engine.apply(&Event::Pod(PodFacts {
+            cluster.apply(Event::Pod(PodFacts {
                 key: format!("bench/ballast-{queue}-{index}").into(),
                 uid: format!("ballast-{queue}-{index}").into(),
                 scheduler: basalt_api::names::SCHEDULER_NAME.into(),

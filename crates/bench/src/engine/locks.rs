@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use basalt_engine::Conf;
-use basalt_engine::generate::Workload;
+use basalt_testkit::workload::GangWorkload;
 use serde::Serialize;
 
 use super::{EngineOptions, audit, conf, decide, incremental, quantile, workload};
@@ -31,7 +31,7 @@ struct Cost {
 /// Measures, and prints the result.
 pub(super) fn run(options: &EngineOptions, percent: u8) -> anyhow::Result<()> {
     let plain = workload(options);
-    let locked = Workload {
+    let locked = GangWorkload {
         locked: usize::from(percent),
         ..plain
     };
@@ -44,13 +44,13 @@ pub(super) fn run(options: &EngineOptions, percent: u8) -> anyhow::Result<()> {
         // Who is first has the colder machine: they take turns.
         for at in [round % 2, 1 - round % 2] {
             let (workload, text) = sides[at];
-            let (mut engine, plan) = decide(&Conf::parse(text)?, workload.events(), &mut times[at]);
+            let (engine, plan) = decide(&Conf::parse(text)?, workload.events(), &mut times[at]);
             figures[at].bound = plan.binds().count();
             if round == 0 {
                 let rules = basalt_sim::rules(text)?;
                 figures[at].audit_findings = audit::findings(workload.events(), &BTreeSet::new(), &plan, &rules);
             }
-            cycles[at].extend(incremental::measure(&mut engine, &plan, &workload, options));
+            cycles[at].extend(incremental::measure(engine, &plan, &workload, options));
         }
     }
     for at in [0, 1] {

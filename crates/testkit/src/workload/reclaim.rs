@@ -1,12 +1,12 @@
 //! A full cluster, and a large gang that wants back the half that its queue deserves.
 
-use crate::facts::{Event, Phase, PodFacts, PodGroupFacts, PodPhase, Tally};
+use basalt_engine::facts::{Event, Phase, PodFacts, PodGroupFacts, PodPhase, Tally};
 
-use super::{CORES, Workload, node, queue, whole};
+use super::{CORES_PER_NODE, GangWorkload, node, queue, whole};
 
 /// Two queues that deserve half of the nodes each: `queue-0` has them all, and one gang of `queue-1` asks for its half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reclaim {
+pub struct ReclaimWorkload {
     /// How many nodes.
     pub nodes: usize,
     /// Pods of each running job.
@@ -15,10 +15,10 @@ pub struct Reclaim {
     pub gangs: bool,
 }
 
-impl Reclaim {
+impl ReclaimWorkload {
     /// Pods of the gang that waits.
     pub fn wanted(&self) -> usize {
-        self.nodes * CORES / 2
+        self.nodes * CORES_PER_NODE / 2
     }
 
     /// Everything as events.
@@ -31,20 +31,20 @@ impl Reclaim {
             queue("queue-1".to_owned(), "root".to_owned(), whole(this.nodes) - half),
         ];
         let nodes = (0..this.nodes).map(|index| Event::Node(node(index)));
-        let running = Workload {
+        let running = GangWorkload {
             pods_per_job: this.pods_per_job.max(1),
-            ..Workload::default()
+            ..GangWorkload::default()
         };
-        let slots = this.nodes * CORES;
+        let slots = this.nodes * CORES_PER_NODE;
         let jobs = slots / running.pods_per_job;
         let running = (0..jobs).flat_map(move |job| {
             let events = running.gang(&format!("running-{job}"), job).enumerate();
             events.map(move |(at, event)| this.started(event, job * this.pods_per_job.max(1) + at.saturating_sub(1)))
         });
-        let waiting = Workload {
+        let waiting = GangWorkload {
             pods_per_job: this.wanted(),
             queues: 2,
-            ..Workload::default()
+            ..GangWorkload::default()
         };
         let queues = queues.into_iter().chain(nodes);
         queues.chain(running).chain(waiting.gang("large", 1))
@@ -54,7 +54,7 @@ impl Reclaim {
     fn started(&self, event: Event, slot: usize) -> Event {
         match event {
             Event::Pod(pod) => Event::Pod(PodFacts {
-                node: Some(format!("node-{}", slot / CORES).into()),
+                node: Some(format!("node-{}", slot / CORES_PER_NODE).into()),
                 phase: PodPhase::Running,
                 ..pod
             }),

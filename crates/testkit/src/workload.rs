@@ -1,21 +1,21 @@
-//! Workloads of any size, for measurements: equal nodes, gangs of equal pods, a tree of queues.
+//! Workloads of any size: equal nodes, gangs of equal pods, a tree of queues.
 
 mod reclaim;
 
 use std::sync::Arc;
 
-use crate::facts::{Event, NodeFacts, Phase, PodFacts, PodGroupFacts, QueueFacts, Resources};
+use basalt_engine::facts::{Event, NodeFacts, Phase, PodFacts, PodGroupFacts, QueueFacts, Resources};
 
-pub use self::reclaim::Reclaim;
+pub use self::reclaim::ReclaimWorkload;
 
 const GIB: i64 = 1 << 30;
 const MIB: i64 = 1 << 20;
-/// Cores of a node, which is also how many pods it takes.
-pub const CORES: usize = 16;
+/// The cores of a node, which is also how many pods of a workload it takes.
+pub const CORES_PER_NODE: usize = 16;
 
 /// The size of a workload. Nodes have 16 cores, 64 GiB and room for 110 pods; pods ask for 1 core and about 1 GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Workload {
+pub struct GangWorkload {
     /// How many nodes.
     pub nodes: usize,
     /// How many gangs.
@@ -32,9 +32,9 @@ pub struct Workload {
     pub locked: usize,
 }
 
-impl Default for Workload {
+impl Default for GangWorkload {
     fn default() -> Self {
-        Workload {
+        GangWorkload {
             nodes: 1000,
             jobs: 500,
             pods_per_job: 20,
@@ -46,7 +46,7 @@ impl Default for Workload {
     }
 }
 
-impl Workload {
+impl GangWorkload {
     /// Everything as events: queues, nodes, groups, pods.
     pub fn events(&self) -> impl Iterator<Item = Event> {
         let this = *self;
@@ -57,7 +57,7 @@ impl Workload {
 
     /// One gang of a name: its group and its pods. Its shape, queue and age are those of gang number `job`.
     pub fn gang(&self, name: &str, job: usize) -> impl Iterator<Item = Event> + use<> {
-        let (this, name): (Workload, Arc<str>) = (*self, name.into());
+        let (this, name): (GangWorkload, Arc<str>) = (*self, name.into());
         let group = Event::PodGroup(this.group(&name, job));
         let pods = (0..this.pods_per_job).map(move |index| Event::Pod(this.pod(&name, job, index)));
         std::iter::once(group).chain(pods)
@@ -159,7 +159,7 @@ fn queue_facts(name: String, parent: String, nodes: i64) -> QueueFacts {
 
 /// What so many nodes offer; 0: nothing.
 fn offer(nodes: i64) -> Resources {
-    let one = [("cpu", whole(CORES) * 1000), ("memory", 64 * GIB)];
+    let one = [("cpu", whole(CORES_PER_NODE) * 1000), ("memory", 64 * GIB)];
     let one = one.into_iter().filter(|_| nodes > 0);
     one.map(|(name, one)| (Arc::from(name), one * nodes)).collect()
 }
@@ -168,7 +168,7 @@ fn node(index: usize) -> NodeFacts {
     NodeFacts {
         name: format!("node-{index}").into(),
         allocatable: Resources::from([
-            (Arc::from("cpu"), whole(CORES) * 1000),
+            (Arc::from("cpu"), whole(CORES_PER_NODE) * 1000),
             (Arc::from("memory"), 64 * GIB),
             (Arc::from("pods"), 110),
         ]),
