@@ -2,6 +2,7 @@
 
 use basalt_api::job::COMMAND_ACTIONS;
 use basalt_api::names;
+use basalt_api::resource_kind::{self, split_api_version};
 use serde_json::Value;
 
 use crate::read::{at, brief, text};
@@ -67,10 +68,11 @@ fn queue_action(case: &Case<'_>, broken: &mut Vec<String>) {
             case.subject()
         ));
     }
-    if targets_queue(case.object) && !version.starts_with("scheduling.volcano.sh/") {
+    if targets_queue(case.object) && split_api_version(version).0 != names::SCHEDULING_GROUP {
         broken.push(format!(
-            "{}: target.apiVersion is {version:?}, a queue's is \"scheduling.volcano.sh/v1beta1\"",
-            case.subject()
+            "{}: target.apiVersion is {version:?}, a queue's is {:?}",
+            case.subject(),
+            resource_kind::QUEUE.api_version
         ));
     }
     if of_queue && !targets_queue(case.object) {
@@ -85,7 +87,7 @@ fn queue_action(case: &Case<'_>, broken: &mut Vec<String>) {
 /// The controller takes a Command away whatever it says, so a word that nobody knows would be lost without a sound.
 fn job_action(case: &Case<'_>, broken: &mut Vec<String>) {
     let of_job = text(case.object, "/target/kind") == "Job"
-        && text(case.object, "/target/apiVersion").starts_with("batch.volcano.sh/");
+        && split_api_version(text(case.object, "/target/apiVersion")).0 == names::BATCH_GROUP;
     let action = at(case.object, "/action");
     // The actions of queues have their own rule.
     let of_jobs = COMMAND_ACTIONS.map(|action| action.to_string());

@@ -24,6 +24,7 @@ pub use review::{Review, ReviewError, Stage};
 pub use rule::{Class, Rule};
 pub use view::{View, lone_pod_queue};
 
+use basalt_api::names;
 use serde_json::Value;
 
 use rule::Case;
@@ -42,10 +43,10 @@ impl Kind {
     fn of(group: &str, resource: &str) -> Option<Self> {
         match (group, resource) {
             ("", "pods") => Some(Self::Pod),
-            ("batch.volcano.sh", "jobs") => Some(Self::Job),
-            ("bus.volcano.sh", "commands") => Some(Self::Command),
-            ("scheduling.volcano.sh", "podgroups") => Some(Self::PodGroup),
-            ("scheduling.volcano.sh", "queues") => Some(Self::Queue),
+            (names::BATCH_GROUP, "jobs") => Some(Self::Job),
+            (names::BUS_GROUP, "commands") => Some(Self::Command),
+            (names::SCHEDULING_GROUP, "podgroups") => Some(Self::PodGroup),
+            (names::SCHEDULING_GROUP, "queues") => Some(Self::Queue),
             _ => None,
         }
     }

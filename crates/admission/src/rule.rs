@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use basalt_api::names;
 use serde_json::Value;
 
 use crate::decision::{AccessReview, Refusal, Verdict};
@@ -199,7 +200,7 @@ fn review(rule: &'static Rule, access: Access) -> AccessReview {
     AccessReview {
         rule: rule.id,
         verb: access.verb.to_owned(),
-        group: "scheduling.volcano.sh".to_owned(),
+        group: names::SCHEDULING_GROUP.to_owned(),
         resource: "queues".to_owned(),
         namespace: String::new(),
         name: access.queue,

@@ -136,6 +136,24 @@ impl ResourceKind {
         split_api_version(self.api_version).1
     }
 
+    /// The kind in small letters, as command lines spell it: `podgroup`.
+    pub fn singular(&self) -> String {
+        self.kind.to_ascii_lowercase()
+    }
+
+    /// Plural and group, as `kubectl` and the store name a resource: `queues.scheduling.volcano.sh`, and `pods` alone.
+    pub fn group_resource(&self) -> String {
+        self.with_group(self.plural)
+    }
+
+    /// Adds the group to a word: `job.batch.volcano.sh`; the core group has no name to add.
+    pub fn with_group(&self, word: &str) -> String {
+        match self.group() {
+            "" => word.to_owned(),
+            group => format!("{word}.{group}"),
+        }
+    }
+
     /// The path of all objects of this kind in `namespace`; those of every namespace if it is empty.
     pub fn collection_path(&self, namespace: &str) -> String {
         collection_path(self.api_version, self.plural, namespace)
@@ -154,7 +172,7 @@ impl ResourceKind {
 
 /// Splits `group/version`; the core group has an empty name.
 pub fn split_api_version(api_version: &str) -> (&str, &str) {
-    api_version.rsplit_once('/').unwrap_or(("", api_version))
+    api_version.split_once('/').unwrap_or(("", api_version))
 }
 
 /// The path of an API version, under which its resources are found: `/api/v1`, `/apis/batch.volcano.sh/v1alpha1`.
@@ -255,6 +273,11 @@ mod tests {
             "/apis/scheduling.volcano.sh/v1beta1/queues/q"
         );
         assert_eq!(NAMESPACE.object_path("", "a"), "/api/v1/namespaces/a");
+        assert_eq!(
+            (QUEUE.singular(), QUEUE.group_resource()),
+            ("queue".into(), "queues.scheduling.volcano.sh".into())
+        );
+        assert_eq!(POD.group_resource(), "pods");
         assert_eq!(api_version_path(GANG_BINDING.api_version), "/apis/basalt.sh/v1alpha1");
     }
 }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use basalt_api::resource_kind;
 use futures::TryStreamExt;
 use kube::api::{DeleteParams, PostParams, WatchEvent, WatchParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
@@ -54,13 +55,17 @@ pub async fn run(options: GangOptions) -> anyhow::Result<()> {
 }
 
 pub(super) fn jobs(client: &Client) -> Api<DynamicObject> {
-    let kind = GroupVersionKind::gvk("batch.volcano.sh", "v1alpha1", "Job");
+    let kind = GroupVersionKind::gvk(
+        resource_kind::JOB.group(),
+        resource_kind::JOB.version(),
+        resource_kind::JOB.kind,
+    );
     Api::default_namespaced_with(client.clone(), &ApiResource::from_gvk(&kind))
 }
 
 pub(super) fn manifest(name: &str, pods: u32) -> anyhow::Result<DynamicObject> {
     Ok(serde_json::from_value(json!({
-        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": name},
+        "apiVersion": resource_kind::JOB.api_version, "kind": resource_kind::JOB.kind, "metadata": {"name": name},
         "spec": {"minAvailable": pods, "schedulerName": "volcano", "tasks": [{
             "name": "worker", "replicas": pods,
             "template": {"spec": {"restartPolicy": "Never", "containers": [

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use basalt_api::resource_kind;
 use basalt_apiserver::http::{Server, ServerOptions};
 use basalt_apiserver::store::{Backend, Store};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -42,10 +43,11 @@ pub async fn run(options: GetOptions) -> anyhow::Result<()> {
     }
     let typed_per_s = typed as f64 / begun.elapsed().as_secs_f64();
 
+    let path = resource_kind::CONFIG_MAP.object_path("default", "m");
     let begun = Instant::now();
     let mut text: u64 = 0;
     while begun.elapsed() < limit {
-        let request = http::Request::get("/api/v1/namespaces/default/configmaps/m").body(Vec::new())?;
+        let request = http::Request::get(&path).body(Vec::new())?;
         client.request_text(request).await?;
         text += 1;
     }

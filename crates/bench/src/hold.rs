@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use basalt_api::resource_kind;
 use futures::StreamExt;
 use futures::io::AsyncReadExt;
 use futures::stream;
@@ -127,7 +128,7 @@ async fn wait_until_running(client: &Client, pods: u64, patience: Duration) -> a
 async fn list_pods(client: &Client) -> anyhow::Result<u64> {
     let mut body = Box::pin(
         client
-            .request_stream(http::Request::get("/api/v1/pods").body(Vec::new())?)
+            .request_stream(http::Request::get(resource_kind::POD.collection_path("")).body(Vec::new())?)
             .await?,
     );
     let mut buffer = vec![0; 1 << 16];

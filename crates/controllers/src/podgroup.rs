@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use basalt_api::podgroup::{NetworkTopology, PodGroupSpec, TopologyMode};
 use basalt_api::quantity::ResourceList;
+use basalt_api::resource_kind::split_api_version;
 use basalt_api::slim::Pod;
 use basalt_api::{ObjectRef, PodGroup, names};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -56,7 +57,7 @@ pub(crate) fn is_ours(pod: &Pod, schedulers: &BTreeSet<String>) -> bool {
 /// looks the same, and is its controller's.
 pub(crate) fn is_marked(pod: &Pod) -> bool {
     let of_job = object::controller(&pod.metadata)
-        .is_some_and(|owner| owner.api_version.starts_with("batch.volcano.sh/") && owner.kind == "Job");
+        .is_some_and(|owner| split_api_version(&owner.api_version).0 == names::BATCH_GROUP && owner.kind == "Job");
     !of_job
         && pod
             .pod_group()

@@ -1,24 +1,26 @@
 //! Raw objects for the auditor, all read at one revision.
 
 use anyhow::Context;
+use basalt_api::{ResourceKind, resource_kind};
 use basalt_audit::Objects;
 use kube::Client;
 use serde_json::Value;
 
 /// Collections that are audited; the first one's revision is the one at which all are read.
-const COLLECTIONS: [&str; 5] = [
-    "/api/v1/pods",
-    "/api/v1/nodes",
-    "/apis/scheduling.volcano.sh/v1beta1/podgroups",
-    "/apis/scheduling.volcano.sh/v1beta1/queues",
-    "/apis/batch.volcano.sh/v1alpha1/jobs",
+const COLLECTIONS: [ResourceKind; 5] = [
+    resource_kind::POD,
+    resource_kind::NODE,
+    resource_kind::POD_GROUP,
+    resource_kind::QUEUE,
+    resource_kind::JOB,
 ];
 
 /// Reads everything that is audited.
 pub async fn objects(client: &Client) -> anyhow::Result<Objects> {
     let mut objects = Objects::default();
     let mut at = String::new();
-    for collection in COLLECTIONS {
+    for kind in COLLECTIONS {
+        let collection = kind.collection_path("");
         let request = http::Request::get(format!("{collection}{at}")).body(Vec::new())?;
         let mut list: Value = client
             .request(request)

@@ -220,7 +220,7 @@ impl Api {
         };
         api.set_now(snapshot.now);
         for (key, stored) in &snapshot.objects {
-            api.view.put(key.kind.resource(), &stored.object);
+            api.view.put(&key.kind.resource(), &stored.object);
             if let Some(journal) = api.journal.get_mut(key.kind.index()) {
                 journal.push(Report {
                     key: key.clone(),

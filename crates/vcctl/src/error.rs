@@ -15,7 +15,7 @@ pub(crate) enum CliError {
     #[error("cannot reach the server at {server}: {why}")]
     Unreachable { server: String, why: String },
     #[error("{kind} {name} not found")]
-    NotFound { kind: &'static str, name: String },
+    NotFound { kind: String, name: String },
     #[error("the server at {server} does not know {resource}")]
     UnknownResource { server: String, resource: String },
     #[error("cannot {action}: not logged in: {message}")]
@@ -100,7 +100,7 @@ mod tests {
         };
         check(
             CliError::NotFound {
-                kind: "job",
+                kind: "job".to_owned(),
                 name: "default/a\u{1b}[2J".into(),
             },
             1,

@@ -1,5 +1,6 @@
 //! What was told of an object.
 
+use basalt_api::resource_kind::EVENT;
 use kube::api::ListParams;
 use serde_json::Value;
 
@@ -7,7 +8,6 @@ use crate::error::CliError;
 use crate::output::age::age;
 use crate::output::table::{Cell, Table};
 use crate::output::{number, text};
-use crate::rest::EVENT;
 use crate::session::Session;
 use crate::terminal::Colour;
 

@@ -29,6 +29,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use basalt_api::resource_kind;
 use cli::Command;
 use error::CliError;
 use session::Session;
@@ -123,8 +124,13 @@ async fn execute(command: Command, session: &mut Session<'_>) -> Result<(), CliE
 }
 
 fn version() -> String {
-    let kinds = [rest::JOB, rest::QUEUE, rest::POD_GROUP, rest::COMMAND]
-        .map(|kind| format!("{}/{} {}", kind.group, kind.version, kind.title));
+    let kinds = [
+        resource_kind::JOB,
+        resource_kind::QUEUE,
+        resource_kind::POD_GROUP,
+        resource_kind::COMMAND,
+    ]
+    .map(|kind| format!("{} {}", kind.api_version, kind.kind));
     format!(
         "Version: v{}\nAPI:     {}\n",
         env!("CARGO_PKG_VERSION"),

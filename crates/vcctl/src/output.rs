@@ -4,12 +4,12 @@ pub(crate) mod age;
 pub(crate) mod page;
 pub(crate) mod table;
 
+use basalt_api::ResourceKind;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use table::Table;
 
 use crate::error::CliError;
-use crate::rest::Kind;
 use crate::session::Session;
 use crate::terminal::neutral;
 
@@ -38,7 +38,12 @@ pub(crate) enum ObjectFormat {
 }
 
 /// What a command made of `asked` objects: one alone as it is, of several a list.
-pub(crate) fn made(kind: Kind, mut made: Vec<Value>, asked: usize, format: ObjectFormat) -> Result<String, CliError> {
+pub(crate) fn made(
+    kind: ResourceKind,
+    mut made: Vec<Value>,
+    asked: usize,
+    format: ObjectFormat,
+) -> Result<String, CliError> {
     if format == ObjectFormat::Name {
         return Ok(to_names(kind, &made));
     }
@@ -59,7 +64,7 @@ pub(crate) fn made(kind: Kind, mut made: Vec<Value>, asked: usize, format: Objec
 
 /// Prints objects that were asked for: as a table, or as `-o` says.
 pub(crate) fn print_list(
-    kind: Kind,
+    kind: ResourceKind,
     items: Vec<Value>,
     format: Option<Format>,
     table: impl FnOnce(&[Value], bool) -> Table,
@@ -99,8 +104,14 @@ pub(crate) fn to_yaml(mut value: Value) -> Result<String, CliError> {
 }
 
 /// One line per object: `job.batch.volcano.sh/train`.
-pub(crate) fn to_names(kind: Kind, items: &[Value]) -> String {
-    let name = |item: &Value| format!("{}/{}\n", kind.full_name(), neutral(text(item, "/metadata/name")));
+pub(crate) fn to_names(kind: ResourceKind, items: &[Value]) -> String {
+    let name = |item: &Value| {
+        format!(
+            "{}/{}\n",
+            kind.with_group(&kind.singular()),
+            neutral(text(item, "/metadata/name"))
+        )
+    };
     items.iter().map(name).collect()
 }
 
@@ -132,7 +143,7 @@ pub(crate) fn number(object: &Value, pointer: &str) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rest::JOB;
+    use basalt_api::resource_kind::JOB;
 
     fn sample() -> Value {
         json!({

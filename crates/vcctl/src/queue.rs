@@ -9,13 +9,13 @@ pub(crate) mod tree;
 pub(crate) mod view;
 
 use basalt_api::names;
+use basalt_api::resource_kind::QUEUE;
 use clap::Subcommand;
 use kube::api::ListParams;
 use serde_json::Value;
 
 use crate::error::CliError;
 use crate::output::{self, ObjectFormat, text};
-use crate::rest::QUEUE;
 use crate::session::Session;
 use crate::terminal::{Colour, neutral};
 

@@ -1,5 +1,6 @@
 //! Requests to the API server with plain JSON in and out, so that no field is lost on the way.
 
+use basalt_api::ResourceKind;
 use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, ValidationDirective};
 use kube::client::Body;
 use kube::core::{Request, Status};
@@ -9,104 +10,13 @@ use serde_json::Value;
 use crate::error::CliError;
 use crate::name::checked;
 
-/// A kind of object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Kind {
-    pub(crate) group: &'static str,
-    pub(crate) version: &'static str,
-    /// As `kind` in objects.
-    pub(crate) title: &'static str,
-    pub(crate) singular: &'static str,
-    pub(crate) plural: &'static str,
-}
-
-/// Volcano's Job.
-pub(crate) const JOB: Kind = Kind {
-    group: basalt_api::names::BATCH_GROUP,
-    version: "v1alpha1",
-    title: "Job",
-    singular: "job",
-    plural: "jobs",
-};
-/// Volcano's Queue.
-pub(crate) const QUEUE: Kind = Kind {
-    group: basalt_api::names::SCHEDULING_GROUP,
-    version: "v1beta1",
-    title: "Queue",
-    singular: "queue",
-    plural: "queues",
-};
-
-/// Volcano's PodGroup.
-pub(crate) const POD_GROUP: Kind = Kind {
-    group: basalt_api::names::SCHEDULING_GROUP,
-    version: "v1beta1",
-    title: "PodGroup",
-    singular: "podgroup",
-    plural: "podgroups",
-};
-/// Volcano's Command.
-pub(crate) const COMMAND: Kind = Kind {
-    group: basalt_api::names::BUS_GROUP,
-    version: "v1alpha1",
-    title: "Command",
-    singular: "command",
-    plural: "commands",
-};
-/// Kubernetes' Pod.
-pub(crate) const POD: Kind = Kind {
-    group: "",
-    version: "v1",
-    title: "Pod",
-    singular: "pod",
-    plural: "pods",
-};
-/// Kubernetes' Node.
-pub(crate) const NODE: Kind = Kind {
-    group: "",
-    version: "v1",
-    title: "Node",
-    singular: "node",
-    plural: "nodes",
-};
-/// Kubernetes' Event.
-pub(crate) const EVENT: Kind = Kind {
-    group: "",
-    version: "v1",
-    title: "Event",
-    singular: "event",
-    plural: "events",
-};
-
-impl Kind {
-    pub(crate) fn api_version(self) -> String {
-        match self.group {
-            "" => self.version.to_owned(),
-            group => format!("{group}/{}", self.version),
-        }
+/// Returns the path of the objects of `kind`, after a check that no name can change it: namespaces and names of files come
+/// here unchecked.
+fn collection_path(kind: ResourceKind, namespace: Option<&str>, name: Option<&str>) -> Result<String, CliError> {
+    for part in namespace.iter().chain(&name) {
+        checked(part).map_err(|why| CliError::Usage(format!("{part:?} is no name: {why}")))?;
     }
-
-    /// As `-o name` prints it: `job.batch.volcano.sh`, and `pod` alone.
-    pub(crate) fn full_name(self) -> String {
-        self.with_group(self.singular)
-    }
-
-    fn with_group(self, word: &str) -> String {
-        match self.group {
-            "" => word.to_owned(),
-            group => format!("{word}.{group}"),
-        }
-    }
-
-    /// The address of the objects, and a check that no name can change it: namespaces of files come here unchecked.
-    fn path(self, namespace: Option<&str>, name: Option<&str>) -> Result<String, CliError> {
-        for part in namespace.iter().chain(&name) {
-            checked(part).map_err(|why| CliError::Usage(format!("{part:?} is no name: {why}")))?;
-        }
-        let base = if self.group.is_empty() { "/api" } else { "/apis" };
-        let within = namespace.map_or_else(String::new, |namespace| format!("/namespaces/{namespace}"));
-        Ok(format!("{base}/{}{within}/{}", self.api_version(), self.plural))
-    }
+    Ok(kind.collection_path(namespace.unwrap_or_default()))
 }
 
 /// What the server answered, and what it warned of.
@@ -125,7 +35,7 @@ pub(crate) struct Rest {
 #[derive(Debug, Clone)]
 pub(crate) struct Subject<'a> {
     pub(crate) verb: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ResourceKind,
     pub(crate) namespace: Option<&'a str>,
     pub(crate) name: Option<&'a str>,
 }
@@ -141,7 +51,7 @@ impl Subject<'_> {
 
     fn action(&self) -> String {
         match self.name {
-            Some(_) => format!("{} {} {}", self.verb, self.kind.singular, self.place()),
+            Some(_) => format!("{} {} {}", self.verb, self.kind.singular(), self.place()),
             None => format!("{} {}", self.verb, self.kind.plural),
         }
     }
@@ -150,7 +60,7 @@ impl Subject<'_> {
 impl Rest {
     pub(crate) async fn list(
         &self,
-        kind: Kind,
+        kind: ResourceKind,
         namespace: Option<&str>,
         params: &ListParams,
     ) -> Result<Reply, CliError> {
@@ -162,21 +72,21 @@ impl Rest {
         };
         self.send(
             &subject,
-            Request::new(kind.path(namespace, None)?)
+            Request::new(collection_path(kind, namespace, None)?)
                 .list(params)
                 .map_err(Error::BuildRequest),
         )
         .await
     }
 
-    pub(crate) async fn get(&self, kind: Kind, namespace: Option<&str>, name: &str) -> Result<Reply, CliError> {
+    pub(crate) async fn get(&self, kind: ResourceKind, namespace: Option<&str>, name: &str) -> Result<Reply, CliError> {
         let subject = Subject {
             verb: "get",
             kind,
             namespace,
             name: Some(name),
         };
-        let request = Request::new(kind.path(namespace, Some(name))?).get(name, &GetParams::default());
+        let request = Request::new(collection_path(kind, namespace, Some(name))?).get(name, &GetParams::default());
         self.send(&subject, request.map_err(Error::BuildRequest)).await
     }
 
@@ -184,7 +94,7 @@ impl Rest {
     pub(crate) async fn patch(
         &self,
         verb: &'static str,
-        kind: Kind,
+        kind: ResourceKind,
         namespace: Option<&str>,
         name: &str,
         change: &Value,
@@ -201,11 +111,17 @@ impl Rest {
             field_validation: Some(ValidationDirective::Strict),
             ..PatchParams::default()
         };
-        let request = Request::new(kind.path(namespace, Some(name))?).patch(name, &params, &Patch::Merge(change));
+        let request =
+            Request::new(collection_path(kind, namespace, Some(name))?).patch(name, &params, &Patch::Merge(change));
         self.send(&subject, request.map_err(Error::BuildRequest)).await
     }
 
-    pub(crate) async fn create(&self, kind: Kind, namespace: Option<&str>, object: &Value) -> Result<Reply, CliError> {
+    pub(crate) async fn create(
+        &self,
+        kind: ResourceKind,
+        namespace: Option<&str>,
+        object: &Value,
+    ) -> Result<Reply, CliError> {
         let subject = Subject {
             verb: "create",
             kind,
@@ -219,7 +135,7 @@ impl Rest {
             dry_run: false,
             field_manager: Some("vcctl".to_owned()),
         };
-        let mut request = Request::new(kind.path(namespace, None)?)
+        let mut request = Request::new(collection_path(kind, namespace, None)?)
             .create(&params, body)
             .map_err(Error::BuildRequest);
         if let Ok(request) = &mut request
@@ -231,7 +147,12 @@ impl Rest {
         self.send(&subject, request).await
     }
 
-    pub(crate) async fn delete(&self, kind: Kind, namespace: Option<&str>, name: &str) -> Result<Reply, CliError> {
+    pub(crate) async fn delete(
+        &self,
+        kind: ResourceKind,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Reply, CliError> {
         let subject = Subject {
             verb: "delete",
             kind,
@@ -241,7 +162,7 @@ impl Rest {
         let params = DeleteParams::background();
         self.send(
             &subject,
-            Request::new(kind.path(namespace, Some(name))?)
+            Request::new(collection_path(kind, namespace, Some(name))?)
                 .delete(name, &params)
                 .map_err(Error::BuildRequest),
         )
@@ -286,12 +207,12 @@ impl Rest {
             // Access control's wording; what admission refuses says its own reason.
             403 if message.contains("\" cannot ") => CliError::Forbidden { action, message },
             404 if named.is_some() && named == subject.name => CliError::NotFound {
-                kind: subject.kind.singular,
+                kind: subject.kind.singular(),
                 name: subject.place(),
             },
             404 if named.is_none() => CliError::UnknownResource {
                 server: self.server.clone(),
-                resource: subject.kind.with_group(subject.kind.plural),
+                resource: subject.kind.group_resource(),
             },
             409 if status.reason == "AlreadyExists" => CliError::Exists { action },
             409 if status.reason == "Conflict" => CliError::Conflict { action, message },
@@ -346,6 +267,7 @@ fn warning(header: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use basalt_api::resource_kind::{JOB, POD};
 
     #[test]
     fn warnings_are_read_from_their_header() {
@@ -374,16 +296,12 @@ mod tests {
     #[test]
     fn addresses_and_names() {
         assert_eq!(
-            JOB.path(Some("ml"), Some("a")).unwrap(),
+            collection_path(JOB, Some("ml"), Some("a")).unwrap(),
             "/apis/batch.volcano.sh/v1alpha1/namespaces/ml/jobs"
         );
-        assert_eq!(POD.path(None, None).unwrap(), "/api/v1/pods");
-        assert_eq!(
-            (POD.full_name(), JOB.full_name()),
-            ("pod".to_owned(), "job.batch.volcano.sh".to_owned())
-        );
+        assert_eq!(collection_path(POD, None, None).unwrap(), "/api/v1/pods");
         for (namespace, name) in [(Some("a/b"), None), (Some("ml"), Some("a/status")), (None, Some(".."))] {
-            assert!(JOB.path(namespace, name).is_err(), "{namespace:?} {name:?}");
+            assert!(collection_path(JOB, namespace, name).is_err(), "{namespace:?} {name:?}");
         }
     }
 

@@ -2,13 +2,14 @@
 
 use std::io::Write;
 
+use basalt_api::ResourceKind;
 use kube::api::ListParams;
 use serde_json::Value;
 
 use crate::cli::Global;
 use crate::connect::connect;
 use crate::error::CliError;
-use crate::rest::{Kind, Reply, Rest};
+use crate::rest::{Reply, Rest};
 use crate::terminal::{Look, neutral};
 
 /// Flags, streams and, once it is needed, the connection.
@@ -100,7 +101,7 @@ impl<'a> Session<'a> {
     /// All objects of a kind, each with its type.
     pub(crate) async fn list(
         &mut self,
-        kind: Kind,
+        kind: ResourceKind,
         namespace: Option<&str>,
         params: &ListParams,
     ) -> Result<Vec<Value>, CliError> {
@@ -110,13 +111,18 @@ impl<'a> Session<'a> {
             return Ok(Vec::new());
         };
         for item in items.iter_mut().filter_map(Value::as_object_mut) {
-            item.entry("apiVersion").or_insert_with(|| kind.api_version().into());
-            item.entry("kind").or_insert_with(|| kind.title.into());
+            item.entry("apiVersion").or_insert_with(|| kind.api_version.into());
+            item.entry("kind").or_insert_with(|| kind.kind.into());
         }
         Ok(items)
     }
 
-    pub(crate) async fn get(&mut self, kind: Kind, namespace: Option<&str>, name: &str) -> Result<Value, CliError> {
+    pub(crate) async fn get(
+        &mut self,
+        kind: ResourceKind,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Value, CliError> {
         let reply = self.rest().await?.get(kind, namespace, name).await?;
         self.heed(reply)
     }
@@ -125,7 +131,7 @@ impl<'a> Session<'a> {
     pub(crate) async fn patch(
         &mut self,
         verb: &'static str,
-        kind: Kind,
+        kind: ResourceKind,
         namespace: Option<&str>,
         name: &str,
         change: &Value,
@@ -136,7 +142,7 @@ impl<'a> Session<'a> {
 
     pub(crate) async fn create(
         &mut self,
-        kind: Kind,
+        kind: ResourceKind,
         namespace: Option<&str>,
         object: &Value,
     ) -> Result<Value, CliError> {
@@ -144,7 +150,12 @@ impl<'a> Session<'a> {
         self.heed(reply)
     }
 
-    pub(crate) async fn delete(&mut self, kind: Kind, namespace: Option<&str>, name: &str) -> Result<Value, CliError> {
+    pub(crate) async fn delete(
+        &mut self,
+        kind: ResourceKind,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Value, CliError> {
         let reply = self.rest().await?.delete(kind, namespace, name).await?;
         self.heed(reply)
     }

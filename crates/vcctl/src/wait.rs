@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use basalt_api::ResourceKind;
 use clap::Args;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -10,7 +11,6 @@ use serde_json::Value;
 
 use crate::error::CliError;
 use crate::output::text;
-use crate::rest::Kind;
 use crate::session::Session;
 
 /// Whether to wait, and how long.
@@ -36,7 +36,7 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
 
 /// Deletes an object and, if it is asked for, waits until it is gone.
 pub(crate) async fn delete(
-    kind: Kind,
+    kind: ResourceKind,
     namespace: Option<&str>,
     name: &str,
     wait: Wait,
@@ -52,7 +52,7 @@ pub(crate) async fn delete(
     match tokio::time::timeout(wait.timeout, gone).await {
         Ok(outcome) => outcome.map(|_| ()),
         Err(_) => Err(CliError::Timeout {
-            what: format!("{} {place} is not gone", kind.singular),
+            what: format!("{} {place} is not gone", kind.singular()),
             limit: wait.timeout,
         }),
     }
@@ -60,11 +60,11 @@ pub(crate) async fn delete(
 
 /// The objects of a kind, to be watched.
 pub(crate) async fn objects(
-    kind: Kind,
+    kind: ResourceKind,
     namespace: Option<&str>,
     session: &mut Session<'_>,
 ) -> Result<Api<DynamicObject>, CliError> {
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(kind.group, kind.version, kind.title));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(kind.group(), kind.version(), kind.kind));
     let client = session.rest().await?.client.clone();
     Ok(match namespace {
         Some(namespace) => Api::namespaced_with(client, namespace, &resource),

@@ -9,6 +9,7 @@ use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{get, post};
 use basalt_admission::{AccessReview, Review, Settings, Stage, Verdict, View, admit};
+use basalt_api::resource_kind;
 use http::{HeaderValue, StatusCode, header};
 use kube::Client;
 use serde_json::Value;
@@ -180,7 +181,7 @@ impl Webhook {
             Failure(StatusCode::INTERNAL_SERVER_ERROR, why)
         };
         let body = review.access(access).to_string().into_bytes();
-        let request = http::Request::post("/apis/authorization.k8s.io/v1/subjectaccessreviews")
+        let request = http::Request::post(resource_kind::SUBJECT_ACCESS_REVIEW.collection_path(""))
             .header(header::CONTENT_TYPE, "application/json")
             .body(body)
             .map_err(|error| failed(error.to_string()))?;

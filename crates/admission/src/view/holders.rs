@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use basalt_api::names;
+use basalt_api::resource_kind::split_api_version;
 use serde_json::Value;
 
 use crate::read::{annotation, items, text};
@@ -75,8 +76,9 @@ pub(crate) struct Holders {
 
 /// The owners of an object that are Volcano Jobs.
 pub(crate) fn job_owners(object: &Value) -> impl Iterator<Item = &Value> {
-    let is_job =
-        |owner: &&Value| text(owner, "/kind") == "Job" && text(owner, "/apiVersion").starts_with("batch.volcano.sh/");
+    let is_job = |owner: &&Value| {
+        text(owner, "/kind") == "Job" && split_api_version(text(owner, "/apiVersion")).0 == names::BATCH_GROUP
+    };
     items(object, "/metadata/ownerReferences").iter().filter(is_job)
 }
 

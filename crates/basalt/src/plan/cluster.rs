@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use basalt_api::podgroup::{PodGroupPhase, PodGroupStatus};
+use basalt_api::resource_kind::split_api_version;
 use basalt_api::{Job, ObjectRef, PodGroup, names, slim};
 use basalt_controllers::{Change, job, podgroup};
 use basalt_engine::Event;
@@ -72,7 +73,7 @@ impl Builder {
     fn add(&mut self, mut manifest: Manifest) -> Result<(), ManifestError> {
         self.complete(&mut manifest)?;
         let kind = text(&manifest.object, "/kind").to_owned();
-        if kind == "Job" && text(&manifest.object, "/apiVersion").starts_with("batch.volcano.sh/") {
+        if kind == "Job" && split_api_version(text(&manifest.object, "/apiVersion")).0 == names::BATCH_GROUP {
             self.jobs.push(manifest);
             return Ok(());
         }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use basalt_api::resource_kind;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use http::{Method, Request};
@@ -11,8 +12,6 @@ use kube::core::WatchEvent;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-const JOBS: &str = "/apis/batch.volcano.sh/v1alpha1";
-const SCHEDULING: &str = "/apis/scheduling.volcano.sh/v1beta1";
 const POLL: Duration = Duration::from_millis(200);
 /// How soon a watch that ended is resumed, and how often at most.
 const RESUME: Duration = Duration::from_millis(5);
@@ -105,15 +104,15 @@ impl Cluster {
         );
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": cluster.name}});
         cluster
-            .send(Method::POST, "/api/v1/namespaces", &namespace)
+            .send(Method::POST, &resource_kind::NAMESPACE.collection_path(""), &namespace)
             .await
             .context("creating a namespace")?;
         let queue = json!({
-            "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+            "apiVersion": resource_kind::QUEUE.api_version, "kind": resource_kind::QUEUE.kind,
             "metadata": {"name": cluster.name}, "spec": {"weight": 1},
         });
         let made = cluster
-            .send(Method::POST, &format!("{SCHEDULING}/queues"), &queue)
+            .send(Method::POST, &resource_kind::QUEUE.collection_path(""), &queue)
             .await;
         if let Err(error) = made {
             cluster.clean_up().await?;
@@ -129,7 +128,7 @@ impl Cluster {
     /// The nodes that take pods, by name.
     async fn schedulable(&self, selector: Option<&str>) -> anyhow::Result<Vec<String>> {
         let selector = selector.map(|s| format!("?labelSelector={}", s.replace('=', "%3D").replace(',', "%2C")));
-        let path = format!("/api/v1/nodes{}", selector.unwrap_or_default());
+        let path = resource_kind::NODE.collection_path("") + &selector.unwrap_or_default();
         let list = self.get(&path).await.context("listing nodes")?;
         let takes_pods = |node: &&Value| {
             let conditions = node["status"]["conditions"].as_array();
@@ -159,15 +158,15 @@ impl Cluster {
     }
 
     fn of_pods(&self) -> String {
-        format!("/api/v1/namespaces/{}/pods", self.name)
+        resource_kind::POD.collection_path(&self.name)
     }
 
     fn of_jobs(&self) -> String {
-        format!("{JOBS}/namespaces/{}/jobs", self.name)
+        resource_kind::JOB.collection_path(&self.name)
     }
 
     fn of_groups(&self) -> String {
-        format!("{SCHEDULING}/namespaces/{}/podgroups", self.name)
+        resource_kind::POD_GROUP.collection_path(&self.name)
     }
 
     /// All pods of ours from now on.
@@ -243,7 +242,7 @@ impl Cluster {
         self.delete_queue()
             .await
             .with_context(|| format!("deleting the queue {}", self.name))?;
-        let path = format!("/api/v1/namespaces/{}", self.name);
+        let path = resource_kind::NAMESPACE.object_path("", &self.name);
         self.send(Method::DELETE, &path, &json!({})).await?;
         let begun = Instant::now();
         while self.exists(&path).await? {
@@ -258,19 +257,19 @@ impl Cluster {
 
     /// Queues are deleted when they are closed; a Command closes them with any of the controllers.
     async fn delete_queue(&self) -> anyhow::Result<()> {
-        let path = format!("{SCHEDULING}/queues/{}", self.name);
+        let path = resource_kind::QUEUE.object_path("", &self.name);
         if !self.exists(&path).await? {
             return Ok(());
         }
         let queue = self.get(&path).await?;
         let target = json!({
-            "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": self.name, "uid": queue["metadata"]["uid"],
+            "apiVersion": resource_kind::QUEUE.api_version, "kind": resource_kind::QUEUE.kind, "name": self.name, "uid": queue["metadata"]["uid"],
         });
         let command = json!({
-            "apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command", "metadata": {"name": format!("close-{}", self.name)},
+            "apiVersion": resource_kind::COMMAND.api_version, "kind": resource_kind::COMMAND.kind, "metadata": {"name": format!("close-{}", self.name)},
             "action": "CloseQueue", "target": target,
         });
-        let commands = format!("/apis/bus.volcano.sh/v1alpha1/namespaces/{}/commands", self.name);
+        let commands = resource_kind::COMMAND.collection_path(&self.name);
         self.send(Method::POST, &commands, &command).await?;
         self.until_queue_is("Closed").await?;
         self.send(Method::DELETE, &path, &json!({})).await?;
@@ -285,7 +284,7 @@ impl Cluster {
     async fn until_queue_is(&self, state: &str) -> anyhow::Result<()> {
         let begun = Instant::now();
         loop {
-            let queue = self.get(&format!("{SCHEDULING}/queues/{}", self.name)).await?;
+            let queue = self.get(&resource_kind::QUEUE.object_path("", &self.name)).await?;
             if queue["status"]["state"] == state {
                 return Ok(());
             }

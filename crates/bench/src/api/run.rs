@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, ensure};
-use basalt_api::names;
+use basalt_api::{names, resource_kind};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::core::WatchEvent;
 use serde::Serialize;
@@ -69,7 +69,7 @@ impl Plan {
             .map(|(key, value)| (key.to_owned(), json!(value)))
             .collect();
         let mut job = json!({
-            "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": format!("job-{index}")},
+            "apiVersion": resource_kind::JOB.api_version, "kind": resource_kind::JOB.kind, "metadata": {"name": format!("job-{index}")},
             "spec": {
                 "minAvailable": if self.gang { pods } else { 1 }, "schedulerName": self.scheduler, "queue": queue,
                 "tasks": [{"name": "worker", "replicas": pods, "template": {"spec": {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use basalt_admission::{Operation, Request, Settings, User, Verdict, View, admit};
+use basalt_api::{names, resource_kind};
 use basalt_apiserver::http::{Server, ServerOptions};
 use basalt_apiserver::store::{Backend, Store};
 use kube::Client;
@@ -17,7 +18,6 @@ use basalt::up::store_options;
 
 /// No decision may take longer.
 const LIMIT_US: f64 = 2_000.0;
-const QUEUES: &str = "/apis/scheduling.volcano.sh/v1beta1/queues";
 /// Levels of the tree.
 const LEVELS: u32 = 5;
 /// Children of a queue in the largest tree.
@@ -151,7 +151,7 @@ impl Shape {
 }
 
 fn queue(name: &str, spec: &Value) -> Value {
-    json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "spec": spec,
+    json!({"apiVersion": resource_kind::QUEUE.api_version, "kind": resource_kind::QUEUE.kind, "spec": spec,
         "metadata": {"name": name, "uid": format!("uid-{name}"), "finalizers": ["basalt.sh/queue"]}, "status": {"state": "Closed"}})
 }
 
@@ -211,7 +211,7 @@ fn about(operation: &'static str, name: &str, new: Option<Value>, old: Option<Va
     Question {
         operation,
         verb,
-        group: "scheduling.volcano.sh",
+        group: names::SCHEDULING_GROUP,
         resource: "queues",
         name: name.to_owned(),
         object: new.map(|spec| queue(name, &spec)),
@@ -235,7 +235,7 @@ fn questions(shape: &Shape, time: u32) -> Vec<Question> {
     let template = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
     let job = json!({"metadata": {"name": "j", "namespace": "default"}, "spec": {"queue": child, "minAvailable": 1, "maxRetry": 3,
         "schedulerName": "volcano", "tasks": [{"name": "a", "replicas": 1, "template": template}]}});
-    let target = json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": parent, "uid": format!("uid-{parent}")});
+    let target = json!({"apiVersion": resource_kind::QUEUE.api_version, "kind": resource_kind::QUEUE.kind, "name": parent, "uid": format!("uid-{parent}")});
     let command = json!({"metadata": {"name": "c", "namespace": "default"}, "action": "CloseQueue", "target": target});
     let other = |operation, group, resource, object| Question {
         operation,
@@ -295,14 +295,14 @@ fn questions(shape: &Shape, time: u32) -> Vec<Question> {
         ),
         about("close parent", parent, closed.clone(), Some(above)),
         about("delete parent", parent, None, closed),
-        other("create job", "batch.volcano.sh", "jobs", job),
+        other("create job", names::BATCH_GROUP, "jobs", job),
         other(
             "create podgroup",
-            "scheduling.volcano.sh",
+            names::SCHEDULING_GROUP,
             "podgroups",
             json!({"metadata": {"name": "g", "namespace": "default"}, "spec": {"queue": child}}),
         ),
-        other("create command", "bus.volcano.sh", "commands", command),
+        other("create command", names::BUS_GROUP, "commands", command),
     ]
 }
 
@@ -350,7 +350,7 @@ async fn server(shape: &Shape) -> anyhow::Result<Server> {
         send(
             &client,
             "POST",
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            &resource_kind::CUSTOM_RESOURCE_DEFINITION.collection_path(""),
             &json!(definition),
         )
         .await?;
@@ -358,15 +358,16 @@ async fn server(shape: &Shape) -> anyhow::Result<Server> {
     send(
         &client,
         "POST",
-        "/api/v1/nodes",
+        &resource_kind::NODE.collection_path(""),
         &json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": node()["status"]}),
     )
     .await?;
+    let queues = resource_kind::QUEUE.collection_path("");
     for name in ["root", "default"] {
-        send(&client, "POST", QUEUES, &queue(name, &json!({}))).await?;
+        send(&client, "POST", &queues, &queue(name, &json!({}))).await?;
     }
     for (name, spec) in &shape.queues {
-        send(&client, "POST", QUEUES, &queue(name, spec)).await?;
+        send(&client, "POST", &queues, &queue(name, spec)).await?;
     }
     Ok(server)
 }
@@ -393,7 +394,8 @@ async fn write(shape: &Shape, times: u32) -> anyhow::Result<Vec<Line>> {
     let client = server(shape).await?.client("system:admin");
     let leaf = shape.leaf(0);
     let above = shape.parent_of(&leaf);
-    let (parent, child) = (format!("{QUEUES}/{above}"), format!("{QUEUES}/{leaf}"));
+    let queues = resource_kind::QUEUE.collection_path("");
+    let (parent, child) = (format!("{queues}/{above}"), format!("{queues}/{leaf}"));
     let mut spent: [(&'static str, Vec<Duration>); 3] = [
         ("create queue", Vec::new()),
         ("raise deserved", Vec::new()),
@@ -404,7 +406,7 @@ async fn write(shape: &Shape, times: u32) -> anyhow::Result<Vec<Line>> {
         let raised = json!({"spec": {"deserved": amounts(11 + u64::from(time))}});
         let weight = json!({"spec": {"weight": 2 + time % 2}});
         let steps = [
-            ("POST", QUEUES, new),
+            ("POST", &*queues, new),
             ("PATCH", &*child, raised),
             ("PATCH", &*parent, weight),
         ];

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use basalt_api::Queue;
 use basalt_api::queue::QueueState;
+use basalt_api::{Queue, resource_kind};
 use futures::{Stream, TryStreamExt};
 use kube::api::{Patch, PatchParams, WatchEvent, WatchParams};
 use kube::{Api, Client, ResourceExt};
@@ -71,7 +71,7 @@ fn manifest(index: u32) -> anyhow::Result<Queue> {
         .checked_sub(1)
         .map_or("root".to_owned(), |below| name(below / CHILDREN));
     Ok(serde_json::from_value(json!({
-        "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name(index)},
+        "apiVersion": resource_kind::QUEUE.api_version, "kind": resource_kind::QUEUE.kind, "metadata": {"name": name(index)},
         "spec": {"parent": parent, "weight": 1},
     }))?)
 }

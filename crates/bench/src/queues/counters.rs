@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use basalt_api::{PodGroup, Queue};
+use basalt_api::{PodGroup, Queue, resource_kind};
 use futures::TryStreamExt;
 use kube::Api;
 use kube::api::{WatchEvent, WatchParams};
@@ -34,7 +34,7 @@ pub(super) async fn measure(groups: u32, times: u32) -> anyhow::Result<Report> {
     let client = system.inside_client();
     let queues: Api<Queue> = Api::all(client.clone());
     let queue = json!({
-        "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": QUEUE}, "spec": {"weight": 1},
+        "apiVersion": resource_kind::QUEUE.api_version, "kind": resource_kind::QUEUE.kind, "metadata": {"name": QUEUE}, "spec": {"weight": 1},
     });
     create_all(&queues, vec![serde_json::from_value(queue)?]).await?;
     let api: Api<PodGroup> = Api::default_namespaced(client.clone());
@@ -84,7 +84,7 @@ pub(super) async fn measure(groups: u32, times: u32) -> anyhow::Result<Report> {
 
 fn manifest(index: u32) -> anyhow::Result<PodGroup> {
     Ok(serde_json::from_value(json!({
-        "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": format!("group-{index}")},
+        "apiVersion": resource_kind::POD_GROUP.api_version, "kind": resource_kind::POD_GROUP.kind, "metadata": {"name": format!("group-{index}")},
         "spec": {"queue": QUEUE, "minMember": 1},
     }))?)
 }

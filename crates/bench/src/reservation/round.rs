@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use anyhow::Context;
-use basalt_api::Queue;
+use basalt_api::{Queue, resource_kind};
 use basalt_controllers::Change;
 use basalt_controllers::cache::Origin;
 use basalt_controllers::reservation::Candidate;
@@ -57,7 +57,7 @@ impl Stage {
         for number in 0..queues {
             let name = queue_name(number);
             let object = json!({
-                "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+                "apiVersion": resource_kind::QUEUE.api_version, "kind": resource_kind::QUEUE.kind,
                 "metadata": {"name": name, "uid": format!("uid of {name}")},
                 "spec": {"weight": 1, "guarantee": {"resource": amounts(target)}},
                 "status": {"state": "Open"},

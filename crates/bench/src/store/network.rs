@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use basalt_api::resource_kind;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use super::{KEYS_PER_WRITER, Load, Writer, load, name};
-
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// Connections, shared by the writers: as many as programs that would write at the same time.
 const CONNECTIONS: usize = 8;
@@ -62,9 +61,9 @@ impl Writer for Requester {
             self.value
         );
         let request = if count < KEYS_PER_WRITER {
-            http::Request::post(CONFIG_MAPS)
+            http::Request::post(resource_kind::CONFIG_MAP.collection_path("default"))
         } else {
-            http::Request::put(format!("{CONFIG_MAPS}/{name}"))
+            http::Request::put(resource_kind::CONFIG_MAP.object_path("default", &name))
         };
         let request = request
             .header("content-type", "application/json")

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
+use basalt_api::resource_kind;
 use http::{Method, Request};
 use jiff::Timestamp;
 use kube::{Client, Config};
@@ -37,11 +38,11 @@ impl std::fmt::Display for Lock {
 
 impl Lock {
     fn collection(&self) -> String {
-        format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", self.namespace)
+        resource_kind::LEASE.collection_path(&self.namespace)
     }
 
     fn path(&self) -> String {
-        format!("{}/{}", self.collection(), self.name)
+        resource_kind::LEASE.object_path(&self.namespace, &self.name)
     }
 }
 
@@ -319,7 +320,7 @@ impl Keeper {
         let mut object = match &claim.version {
             Some(_) => self.object.clone(),
             None => json!({
-                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                "apiVersion": resource_kind::LEASE.api_version, "kind": resource_kind::LEASE.kind,
                 "metadata": {"name": self.ballot.lock.name, "namespace": self.ballot.lock.namespace},
             }),
         };
@@ -375,7 +376,10 @@ impl Keeper {
     async fn make_namespace(&self) -> anyhow::Result<()> {
         let name = &self.ballot.lock.namespace;
         let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        match self.send(Method::POST, "/api/v1/namespaces", Some(&body)).await {
+        match self
+            .send(Method::POST, &resource_kind::NAMESPACE.collection_path(""), Some(&body))
+            .await
+        {
             Ok(_) => tracing::info!(namespace = name, "made, for the lease"),
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(kube::Error::Api(status)) if status.code < 500 && status.code != 429 => anyhow::bail!(

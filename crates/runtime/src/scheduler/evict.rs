@@ -148,10 +148,12 @@ async fn request(executor: &Executor, eviction: &Eviction) -> Result<(), kube::E
         "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": namespace},
         "deleteOptions": options,
     });
-    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
-    match send(executor, Request::post(format!("{path}/eviction")), &body).await {
+    let pod = ObjectRef::new(resource_kind::POD, namespace, name);
+    match send(executor, Request::post(pod.path(Some("eviction"))), &body).await {
         // A server that has no evictions has no budgets either.
-        Err(kube::Error::Api(status)) if status.code == 405 => send(executor, Request::delete(path), &options).await,
+        Err(kube::Error::Api(status)) if status.code == 405 => {
+            send(executor, Request::delete(pod.path(None)), &options).await
+        }
         answer => answer,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use basalt_api::resource_kind::{GANG_BINDING, POD, api_version_path};
 use basalt_api::slim::Pod;
 use basalt_engine::plan::{Bind, Transaction, split_key};
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -57,7 +58,7 @@ impl Binder {
     /// Asks the server what it offers, until it answers.
     pub async fn connect(writer: Writer) -> Result<Self, kube::Error> {
         let manner = loop {
-            let request = Request::get("/apis/basalt.sh/v1alpha1")
+            let request = Request::get(api_version_path(GANG_BINDING.api_version))
                 .body(Vec::new())
                 .map_err(kube::Error::HttpError)?;
             match writer.client().request::<Value>(request).await {
@@ -85,7 +86,7 @@ impl Binder {
     async fn bind_gang(&self, transaction: &Transaction) -> Vec<Failed> {
         let (namespace, _) = split_key(&transaction.pod_group);
         let items: Vec<Value> = transaction.binds.iter().map(binding).collect();
-        let path = format!("/apis/basalt.sh/v1alpha1/namespaces/{namespace}/gangbindings");
+        let path = GANG_BINDING.collection_path(namespace);
         match self.post(&path, &json!({"items": items})).await {
             Ok(()) => Vec::new(),
             Err(error) => transaction
@@ -104,8 +105,11 @@ impl Binder {
 
     async fn bind_one(&self, bind: Bind) -> Option<Failed> {
         let (namespace, name) = split_key(&bind.pod);
-        let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
-        let error = self.post(&format!("{path}/binding"), &binding(&bind)).await.err()?;
+        let path = POD.object_path(namespace, name);
+        let error = self
+            .post(&POD.subresource_path(namespace, name, "binding"), &binding(&bind))
+            .await
+            .err()?;
         match error {
             kube::Error::Api(status) if status.code == 409 => {
                 let found = self.read(&path).await;

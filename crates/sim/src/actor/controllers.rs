@@ -1,4 +1,4 @@
-//! The controllers: the same world, work_queue and decisions as in the live loop; its executor, one write at a time.
+//! The controllers: the same world, work queue and decisions as in the live loop; its executor, one write at a time.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -213,13 +213,9 @@ impl Actor for Controllers {
     }
 }
 
-fn key(target: &ObjectRef) -> Option<Key> {
-    Some(Key::new(Kind::of(&target.kind)?, &target.namespace, &target.name))
-}
-
 /// The request that carries a change out.
 fn request(change: &Change) -> Request {
-    let known = |target: &ObjectRef| key(target).unwrap_or_else(|| Key::new(Kind::Namespace, "", &target.name));
+    let known = |target: &ObjectRef| Key::of(target).unwrap_or_else(|| Key::new(Kind::Namespace, "", &target.name));
     match change {
         Change::Create { target, object } => Request::Create {
             key: known(target),

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use basalt_api::{ObjectRef, ResourceKind, resource_kind};
+
 /// A kind of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
@@ -32,30 +34,6 @@ pub enum Kind {
     NetworkPolicy,
 }
 
-/// What the API has to know of a kind.
-struct Facts {
-    group: &'static str,
-    api_version: &'static str,
-    kind: &'static str,
-    plural: &'static str,
-    resource: &'static str,
-    namespaced: bool,
-    status: bool,
-}
-
-/// A kind of the core group.
-const fn core(kind: &'static str, plural: &'static str, namespaced: bool, status: bool) -> Facts {
-    Facts {
-        group: "",
-        api_version: "v1",
-        kind,
-        plural,
-        resource: plural,
-        namespaced,
-        status,
-    }
-}
-
 impl Kind {
     /// All of them.
     pub const ALL: [Self; 12] = [
@@ -75,81 +53,66 @@ impl Kind {
     /// How many there are.
     pub(crate) const COUNT: usize = Self::ALL.len();
 
-    const fn facts(self) -> Facts {
+    /// Returns the kind's row in the table of all kinds.
+    pub const fn resource_kind(self) -> ResourceKind {
         match self {
-            Self::Namespace => core("Namespace", "namespaces", false, true),
-            Self::Node => core("Node", "nodes", false, true),
-            Self::Pod => core("Pod", "pods", true, true),
-            Self::PersistentVolumeClaim => core("PersistentVolumeClaim", "persistentvolumeclaims", true, true),
-            Self::Service => core("Service", "services", true, true),
-            Self::ConfigMap => core("ConfigMap", "configmaps", true, false),
-            Self::Secret => core("Secret", "secrets", true, false),
-            Self::Queue => Facts {
-                group: "scheduling.volcano.sh",
-                api_version: "scheduling.volcano.sh/v1beta1",
-                resource: "queues.scheduling.volcano.sh",
-                ..core("Queue", "queues", false, true)
-            },
-            Self::PodGroup => Facts {
-                group: "scheduling.volcano.sh",
-                api_version: "scheduling.volcano.sh/v1beta1",
-                resource: "podgroups.scheduling.volcano.sh",
-                ..core("PodGroup", "podgroups", true, false)
-            },
-            Self::Job => Facts {
-                group: "batch.volcano.sh",
-                api_version: "batch.volcano.sh/v1alpha1",
-                resource: "jobs.batch.volcano.sh",
-                ..core("Job", "jobs", true, true)
-            },
-            Self::Command => Facts {
-                group: "bus.volcano.sh",
-                api_version: "bus.volcano.sh/v1alpha1",
-                resource: "commands.bus.volcano.sh",
-                ..core("Command", "commands", true, false)
-            },
-            Self::NetworkPolicy => Facts {
-                group: "networking.k8s.io",
-                api_version: "networking.k8s.io/v1",
-                resource: "networkpolicies.networking.k8s.io",
-                ..core("NetworkPolicy", "networkpolicies", true, false)
-            },
+            Self::Namespace => resource_kind::NAMESPACE,
+            Self::Node => resource_kind::NODE,
+            Self::Queue => resource_kind::QUEUE,
+            Self::Job => resource_kind::JOB,
+            Self::PodGroup => resource_kind::POD_GROUP,
+            Self::Pod => resource_kind::POD,
+            Self::Command => resource_kind::COMMAND,
+            Self::PersistentVolumeClaim => resource_kind::PERSISTENT_VOLUME_CLAIM,
+            Self::Service => resource_kind::SERVICE,
+            Self::ConfigMap => resource_kind::CONFIG_MAP,
+            Self::Secret => resource_kind::SECRET,
+            Self::NetworkPolicy => resource_kind::NETWORK_POLICY,
         }
     }
 
     /// API group, empty for the core group.
-    pub const fn group(self) -> &'static str {
-        self.facts().group
+    pub fn group(self) -> &'static str {
+        self.resource_kind().group()
     }
 
     /// Group and version as on the wire.
     pub const fn api_version(self) -> &'static str {
-        self.facts().api_version
+        self.resource_kind().api_version
     }
 
     /// As on the wire: `PodGroup`.
     pub const fn name(self) -> &'static str {
-        self.facts().kind
+        self.resource_kind().kind
     }
 
     /// As in a path: `podgroups`.
     pub const fn plural(self) -> &'static str {
-        self.facts().plural
+        self.resource_kind().plural
     }
 
     /// As in storage: `podgroups.scheduling.volcano.sh`.
-    pub const fn resource(self) -> &'static str {
-        self.facts().resource
+    pub fn resource(self) -> String {
+        self.resource_kind().group_resource()
     }
 
     /// Whether its objects live in namespaces.
     pub const fn is_namespaced(self) -> bool {
-        self.facts().namespaced
+        self.resource_kind().namespaced
     }
 
     /// Whether its status is written on its own.
     pub const fn has_status(self) -> bool {
-        self.facts().status
+        matches!(
+            self,
+            Self::Namespace
+                | Self::Node
+                | Self::Pod
+                | Self::PersistentVolumeClaim
+                | Self::Service
+                | Self::Queue
+                | Self::Job
+        )
     }
 
     /// Whether it is beside the pods of Jobs: of such objects only the metadata is read.
@@ -161,8 +124,8 @@ impl Kind {
     }
 
     /// Whether its objects count generations, as those of all groups but the core do.
-    pub const fn is_custom(self) -> bool {
-        !self.facts().group.is_empty()
+    pub fn is_custom(self) -> bool {
+        !self.group().is_empty()
     }
 
     /// The kind of that name.
@@ -201,6 +164,15 @@ impl Key {
             namespace: namespace.into(),
             name: name.into(),
         }
+    }
+
+    /// Returns the place of the object that `reference` names; nothing for a kind that is not simulated.
+    pub fn of(reference: &ObjectRef) -> Option<Self> {
+        Some(Self {
+            kind: Kind::of(&reference.kind)?,
+            namespace: Arc::clone(&reference.namespace),
+            name: Arc::clone(&reference.name),
+        })
     }
 }
 

@@ -245,10 +245,10 @@ impl Api {
             Typed::read(key.kind, &object).map_err(|error| refusal(422, "Invalid", format!("{key}: {error}")))?;
         let (object, typed) = (Arc::new(object), Arc::new(typed));
         let before = if gone {
-            self.view.remove(key.kind.resource(), &key.namespace, &key.name);
+            self.view.remove(&key.kind.resource(), &key.namespace, &key.name);
             self.objects.remove(key)
         } else {
-            self.view.put(key.kind.resource(), &object);
+            self.view.put(&key.kind.resource(), &object);
             let (object, typed) = (object.clone(), typed.clone());
             self.objects.insert(key.clone(), Stored { object, typed })
         };

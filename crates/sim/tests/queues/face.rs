@@ -9,6 +9,7 @@ mod steps;
 use std::cell::Cell;
 
 use axum::body::Body;
+use basalt_api::resource_kind;
 use basalt_apiserver::http::{Identity, Server, ServerOptions, index};
 use basalt_apiserver::store::{Backend, Options, Store};
 use basalt_sim::{Api, Key, Kind, Request};
@@ -111,7 +112,7 @@ impl Real {
                     json!({"metadata": {"name": name, "uid": uid}, "target": {"kind": "Node", "name": node}})
                 });
                 let items: Vec<Value> = items.collect();
-                let path = format!("/apis/basalt.sh/v1alpha1/namespaces/{namespace}/gangbindings");
+                let path = resource_kind::GANG_BINDING.collection_path(namespace);
                 self.send("POST", &path, json, &json!({"items": items})).0
             }
             Request::Event { .. } => 200,
@@ -120,16 +121,12 @@ impl Real {
 }
 
 fn path(key: &Key, named: bool) -> String {
-    let root = match key.kind.group() {
-        "" => "/api/v1".to_owned(),
-        _ => format!("/apis/{}", key.kind.api_version()),
-    };
-    let namespace = match &*key.namespace {
-        "" => String::new(),
-        namespace => format!("/namespaces/{namespace}"),
-    };
-    let name = if named { format!("/{}", key.name) } else { String::new() };
-    format!("{root}{namespace}/{}{name}", key.kind.plural())
+    let kind = key.kind.resource_kind();
+    if named {
+        kind.object_path(&key.namespace, &key.name)
+    } else {
+        kind.collection_path(&key.namespace)
+    }
 }
 
 /// Takes away what differs from side to side.

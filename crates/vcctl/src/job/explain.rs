@@ -6,6 +6,7 @@
 mod check;
 mod place;
 
+use basalt_api::resource_kind::{JOB, QUEUE};
 use clap::{Args, ValueEnum};
 use kube::api::ListParams;
 use serde_json::{Value, json};
@@ -16,7 +17,6 @@ use crate::error::CliError;
 use crate::name::job::Name;
 use crate::output::age::age;
 use crate::output::{self, number, text};
-use crate::rest::{JOB, QUEUE};
 use crate::session::Session;
 use crate::terminal::neutral;
 use basalt_api::job::JobPhase;

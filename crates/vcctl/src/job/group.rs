@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use basalt_api::names;
 use basalt_api::reason::Reason;
+use basalt_api::resource_kind::{JOB, POD_GROUP};
 use kube::api::ListParams;
 use serde_json::Value;
 
 use crate::error::CliError;
 use crate::output::text;
-use crate::rest::{JOB, POD_GROUP};
 use crate::session::Session;
 
 /// The PodGroup of a job, if there is one: by its name, or by the one that older versions gave it.
@@ -42,8 +42,7 @@ pub(super) async fn all(
 fn owner(group: &Value) -> Option<&str> {
     let owners = group.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     let mut owners = owners.into_iter().flatten();
-    let job =
-        owners.find(|owner| text(owner, "/kind") == JOB.title && text(owner, "/apiVersion") == JOB.api_version())?;
+    let job = owners.find(|owner| text(owner, "/kind") == JOB.kind && text(owner, "/apiVersion") == JOB.api_version)?;
     job["uid"].as_str()
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use basalt_api::job::JobPhase;
 use basalt_api::names;
+use basalt_api::resource_kind::JOB;
 use clap::Args;
 use kube::api::ListParams;
 use serde_json::Value;
@@ -14,7 +15,6 @@ use crate::error::CliError;
 use crate::output::age::age;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Format, number, text};
-use crate::rest::JOB;
 use crate::session::Session;
 
 #[derive(Debug, Args)]

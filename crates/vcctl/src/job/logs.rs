@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use basalt_api::names;
+use basalt_api::resource_kind::{JOB, POD};
 use clap::Args;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -20,7 +21,6 @@ use crate::name::checked;
 use crate::name::job::Name;
 use crate::output::text;
 use crate::pod::order;
-use crate::rest::{JOB, POD};
 use crate::session::Session;
 use crate::terminal::{neutral, tint};
 use crate::wait::span;

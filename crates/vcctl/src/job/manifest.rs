@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use basalt_api::resource_kind::JOB;
 use serde_json::{Value, json};
 
 use crate::error::CliError;
 use crate::manifest;
 use crate::output::text;
-use crate::rest::JOB;
 
 /// All Jobs of a file, of the files of a folder, or of stdin (`-`), with the namespace and queue that flags ask for.
 pub(super) fn read(path: &Path, namespace: Option<&str>, queue: Option<&str>) -> Result<Vec<Value>, CliError> {
@@ -30,7 +30,7 @@ pub(super) fn read(path: &Path, namespace: Option<&str>, queue: Option<&str>) ->
 
 fn check_kind(item: &Value) -> Result<(), String> {
     let (version, kind) = (text(item, "/apiVersion"), text(item, "/kind"));
-    if (version, kind) != (JOB.api_version().as_str(), JOB.title) {
+    if (version, kind) != (JOB.api_version, JOB.kind) {
         let found = if kind.is_empty() {
             "something without a kind".to_owned()
         } else {
@@ -38,7 +38,7 @@ fn check_kind(item: &Value) -> Result<(), String> {
         };
         return Err(format!(
             "this is {found}, not a Job of {:?}; `kubectl apply -f` takes any kind",
-            JOB.api_version()
+            JOB.api_version
         ));
     }
     if !item["metadata"].is_object() {

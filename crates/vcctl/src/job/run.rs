@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use basalt_api::names;
+use basalt_api::resource_kind::JOB;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -12,7 +13,6 @@ use crate::error::CliError;
 use crate::name::job::MaybeName;
 use crate::output::{self, ObjectFormat, text};
 use crate::resources::Resources;
-use crate::rest::JOB;
 use crate::session::Session;
 use crate::tally::Tally;
 use crate::terminal::neutral;
@@ -180,8 +180,8 @@ fn from_flags(args: RunArgs) -> Result<Value, CliError> {
         "spec": {"restartPolicy": "Never", "containers": [container]},
     });
     let mut job = json!({
-        "apiVersion": JOB.api_version(),
-        "kind": JOB.title,
+        "apiVersion": JOB.api_version,
+        "kind": JOB.kind,
         "metadata": {"name": name, "labels": {names::CLI_JOB: name}},
         "spec": {
             "schedulerName": args.scheduler.as_deref().unwrap_or(names::SCHEDULER_NAME),

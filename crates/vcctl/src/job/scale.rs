@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use basalt_api::resource_kind::JOB;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -10,7 +11,6 @@ use crate::cli::Namespace;
 use crate::error::CliError;
 use crate::name::job::Name;
 use crate::output::{self, ObjectFormat, number, text};
-use crate::rest::JOB;
 use crate::session::Session;
 use crate::terminal::neutral;
 

@@ -1,6 +1,7 @@
 //! `vcctl job suspend` and `resume`: orders to the job controller, as Volcano's vcctl gives them.
 
 use basalt_api::job::{Action, JobPhase};
+use basalt_api::resource_kind::{COMMAND, JOB};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -9,7 +10,6 @@ use crate::cli::Namespace;
 use crate::error::CliError;
 use crate::name::job::Names;
 use crate::output::{self, ObjectFormat, text};
-use crate::rest::{COMMAND, JOB};
 use crate::session::Session;
 use crate::tally::Tally;
 use crate::terminal::neutral;
@@ -90,16 +90,16 @@ impl Order {
     fn command(&self, namespace: &str, job: &Value) -> Value {
         let (name, action) = (text(job, "/metadata/name"), self.action.as_str());
         let target = json!({
-            "apiVersion": JOB.api_version(),
-            "kind": JOB.title,
+            "apiVersion": JOB.api_version,
+            "kind": JOB.kind,
             "name": name,
             "uid": text(job, "/metadata/uid"),
             "controller": true,
             "blockOwnerDeletion": true,
         });
         json!({
-            "apiVersion": COMMAND.api_version(),
-            "kind": COMMAND.title,
+            "apiVersion": COMMAND.api_version,
+            "kind": COMMAND.kind,
             "metadata": {
                 "generateName": format!("{name}-{}-", action.to_lowercase()),
                 "namespace": namespace,

@@ -5,6 +5,7 @@ mod describe;
 use std::collections::BTreeMap;
 
 use basalt_api::names;
+use basalt_api::resource_kind::{JOB, POD};
 use clap::Args;
 use kube::api::ListParams;
 use serde_json::Value;
@@ -17,7 +18,6 @@ use crate::events;
 use crate::name::job::Name;
 use crate::output::{self, Format, text};
 use crate::pod;
-use crate::rest::{JOB, POD};
 use crate::session::Session;
 use describe::Subject;
 

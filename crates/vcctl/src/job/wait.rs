@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use basalt_api::job::JobPhase;
+use basalt_api::resource_kind::JOB;
 use clap::Args;
 use kube::api::DynamicObject;
 use serde_json::Value;
@@ -13,7 +14,6 @@ use crate::cli::Namespace;
 use crate::error::CliError;
 use crate::name::job::Names;
 use crate::output::{number, text};
-use crate::rest::JOB;
 use crate::session::Session;
 use crate::tally::Tally;
 use crate::terminal::neutral;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use basalt_api::Quantity;
+use basalt_api::resource_kind::{NODE, POD};
 use clap::Args;
 use kube::api::ListParams;
 use serde_json::Value;
@@ -16,7 +17,6 @@ use crate::pod;
 use crate::queue::tree::Line;
 use crate::queue::{self, reservation::Reservation};
 use crate::resources::amount;
-use crate::rest::{NODE, POD};
 use crate::session::Session;
 use crate::terminal::{Colour, neutral};
 

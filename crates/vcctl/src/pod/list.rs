@@ -1,6 +1,7 @@
 //! `vcctl pod list`
 
 use basalt_api::names;
+use basalt_api::resource_kind::POD;
 use clap::Args;
 use kube::api::ListParams;
 use serde_json::Value;
@@ -13,7 +14,6 @@ use crate::name::checked;
 use crate::output::age::age;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Format, text};
-use crate::rest::POD;
 use crate::session::Session;
 
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 //! All of it is done by patches of `spec`, so that any Kubernetes with our definitions will do.
 
 use basalt_api::names;
+use basalt_api::resource_kind::QUEUE;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
@@ -11,7 +12,6 @@ use super::{above, show_done};
 use crate::error::CliError;
 use crate::name::queue::{Name, Names};
 use crate::output::{self, ObjectFormat, text};
-use crate::rest::QUEUE;
 use crate::session::Session;
 use crate::tally::Tally;
 use crate::terminal::neutral;

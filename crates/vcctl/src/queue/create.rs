@@ -1,5 +1,6 @@
 //! `vcctl queue create`
 
+use basalt_api::resource_kind::QUEUE;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -7,7 +8,6 @@ use super::spec::{SpecArgs, State};
 use crate::error::CliError;
 use crate::name::queue::Name;
 use crate::output::ObjectFormat;
-use crate::rest::QUEUE;
 use crate::session::Session;
 
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ impl CreateArgs {
         let mut spec = Value::Object(spec.patch());
         remove_nulls(&mut spec);
         let name = self.name.take();
-        json!({"apiVersion": QUEUE.api_version(), "kind": QUEUE.title, "metadata": {"name": name}, "spec": spec})
+        json!({"apiVersion": QUEUE.api_version, "kind": QUEUE.kind, "metadata": {"name": name}, "spec": spec})
     }
 }
 

@@ -1,5 +1,6 @@
 //! `vcctl queue list` and `children`
 
+use basalt_api::resource_kind::QUEUE;
 use clap::Args;
 use serde_json::Value;
 
@@ -9,7 +10,6 @@ use crate::name::queue::Name;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Format, number, text};
 use crate::resources;
-use crate::rest::QUEUE;
 use crate::session::Session;
 use crate::terminal::neutral;
 
@@ -43,7 +43,7 @@ pub(crate) async fn children(args: ChildrenArgs, session: &mut Session<'_>) -> R
     queues.retain(|queue| above(queue) == Some(parent.as_str()));
     if !exists && queues.is_empty() {
         return Err(CliError::NotFound {
-            kind: QUEUE.singular,
+            kind: QUEUE.singular(),
             name: parent,
         });
     }

@@ -5,6 +5,7 @@ mod forest;
 
 use std::collections::BTreeMap;
 
+use basalt_api::resource_kind::QUEUE;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
@@ -14,7 +15,6 @@ use crate::error::CliError;
 use crate::name::queue::MaybeName;
 use crate::output::{self, number, text};
 use crate::resources::canonical;
-use crate::rest::QUEUE;
 use crate::session::Session;
 use crate::terminal::neutral;
 use forest::{Branch, Forest};
@@ -52,7 +52,7 @@ pub(crate) async fn execute(args: TreeArgs, session: &mut Session<'_>) -> Result
     let branches = match args.name.take() {
         None => forest.whole(),
         Some(top) => forest.below(&top).ok_or(CliError::NotFound {
-            kind: QUEUE.singular,
+            kind: QUEUE.singular(),
             name: top,
         })?,
     };

@@ -2,6 +2,7 @@
 
 mod describe;
 
+use basalt_api::resource_kind::QUEUE;
 use clap::Args;
 use serde_json::Value;
 
@@ -10,7 +11,6 @@ use crate::error::CliError;
 use crate::events;
 use crate::name::queue::Name;
 use crate::output::{self, Format};
-use crate::rest::QUEUE;
 use crate::session::Session;
 use describe::Subject;
 
