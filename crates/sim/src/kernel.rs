@@ -241,6 +241,9 @@ impl Kernel {
     /// Kills an actor: it starts again, and lists from what it had seen or later.
     pub fn kill(&mut self, who: Who) {
         self.note(|| format!("{who:?} is killed and starts again"));
+        if who == Who::Scheduler {
+            self.lookout.scheduler_restarted();
+        }
         let born = born(who, &self.conf, self.rules.as_ref(), self.bind_mode);
         if let Some(seat) = self.seats.iter_mut().find(|seat| seat.who == who) {
             seat.reborn(born);
@@ -403,6 +406,7 @@ impl Kernel {
     }
 
     fn advance(&mut self, to: Timestamp) {
+        self.findings.extend(self.lookout.overdue_gangs(self.now));
         // At least a little: whoever is due must find that its time has come.
         let tick = self
             .now
