@@ -1,11 +1,12 @@
 //! Commands: whoever steers a queue by a Command must be allowed to update that queue.
 
 use basalt_api::job::COMMAND_ACTIONS;
+use basalt_api::json::{at, text};
 use basalt_api::names;
 use basalt_api::resource_kind::{self, split_api_version};
 use serde_json::Value;
 
-use crate::read::{at, brief, text};
+use crate::read::brief;
 use crate::request::Operation::{Create, Update};
 use crate::rule::{Access, Case, Rule};
 

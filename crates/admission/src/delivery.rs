@@ -1,11 +1,11 @@
 //! Deliveries: a Job, a PodGroup, or a Pod that names a queue and has no PodGroup, arriving at a
 //! queue. What was accepted goes on, so neither scaling nor the objects of an accepted Job or pod count.
 
+use basalt_api::json::{at, items, text};
 use basalt_api::names;
 use serde_json::Value;
 
 use crate::queue::closed_by;
-use crate::read::{at, items, text};
 use crate::request::Operation::Create;
 use crate::rule::{Access, Case, Rule};
 use crate::view::{job_owners, lone_pod_queue};

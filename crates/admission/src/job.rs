@@ -14,9 +14,9 @@ pub(crate) use default::default;
 pub(crate) use parts::topologies;
 pub(crate) use warnings::warnings;
 
+use basalt_api::json::{integer, items, text};
 use serde_json::Value;
 
-use crate::read::{integer, items, text};
 use crate::rule::Rule;
 
 /// Everything that must hold for a Job that is created or changed. What the rest is counted by comes first.

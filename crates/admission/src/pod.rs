@@ -1,8 +1,8 @@
 //! Pods of ours: the annotations that say how many of their group may be disrupted.
 
+use basalt_api::json::{annotation, text};
 use basalt_api::names;
 
-use crate::read::{annotation, text};
 use crate::request::Operation::Create;
 use crate::rule::{Case, Rule};
 

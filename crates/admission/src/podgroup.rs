@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::{at, items, text};
 use basalt_api::names;
 use serde_json::{Value, json};
 
 use crate::job::topologies;
 use crate::quantities::{entries, quantity};
-use crate::read::{at, brief, items, outside, set, text, unset};
+use crate::read::{brief, outside, set, unset};
 use crate::request::Request;
 use crate::rule::{Case, Rule};
 use crate::view::{View, job_owners};

@@ -2,10 +2,11 @@
 
 use basalt_api::Quantity;
 use basalt_api::fraction::Fraction;
+use basalt_api::json::{at, items};
 use basalt_api::quantity::Format;
 use serde_json::Value;
 
-use crate::read::{at, brief, items};
+use crate::read::brief;
 
 /// Amounts count no further than this (10^23 units): hundreds of thousands of them can be added up.
 const NANO_MAX: i128 = 10_i128.pow(32);

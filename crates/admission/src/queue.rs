@@ -6,12 +6,13 @@ mod place;
 mod shape;
 mod sums;
 
+use basalt_api::json::{annotation, at, text};
 use basalt_api::names;
 use serde_json::{Value, json};
 
 pub(crate) use delete::{END_RULES, RULES as DELETE_RULES};
 
-use crate::read::{absent_or_zero, annotation, at, set, text, unset};
+use crate::read::{absent_or_zero, set, unset};
 use crate::request::Operation::Create;
 use crate::request::Request;
 use crate::rule::{Case, Rule};

@@ -1,11 +1,11 @@
 //! AdmissionReview v1: the request as Kubernetes sends it to a webhook, and the answer.
 
+use basalt_api::json::{at, items, text};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::decision::{AccessReview, Decision, Refusal, Verdict};
-use crate::read::{at, items, text};
 use crate::request::{Operation, Request, User};
 
 const API_VERSION: &str = "admission.k8s.io/v1";

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use basalt_api::json::text;
 use basalt_api::names;
 use serde_json::Value;
 
 use crate::decision::{AccessReview, Refusal, Verdict};
-use crate::read::{cut, text};
+use crate::read::cut;
 use crate::request::{Operation, Request, Settings};
 use crate::view::View;
 

@@ -8,10 +8,10 @@ mod tree;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use basalt_api::json::{annotation, text};
 use basalt_api::names;
 use serde_json::Value;
 
-use crate::read::{annotation, text};
 use holders::Holders;
 pub(crate) use holders::job_owners;
 pub use holders::lone_pod_queue;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::text;
 use basalt_audit::{Decision, Finding, History, Rules, World, judge};
 use basalt_engine::plan::{Plan, Transaction, split_key};
 use basalt_engine::plugin::KNOWN;
@@ -57,10 +58,6 @@ pub fn rules(conf: &str) -> Result<Rules, ConfError> {
         }
     }
     Ok(Rules::read(&raw))
-}
-
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 impl Cluster {

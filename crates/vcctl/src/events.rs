@@ -1,5 +1,6 @@
 //! What was told of an object.
 
+use basalt_api::json::{integer_or_zero, text};
 use basalt_api::resource_kind::EVENT;
 use kube::api::ListParams;
 use serde_json::Value;
@@ -7,7 +8,6 @@ use serde_json::Value;
 use crate::error::CliError;
 use crate::output::age::age;
 use crate::output::table::{Cell, Table};
-use crate::output::{number, text};
 use crate::session::Session;
 use crate::terminal::Colour;
 
@@ -41,7 +41,7 @@ pub(crate) fn table(events: &[Value], now: jiff::Timestamp) -> Table {
             Cell::new(age(when(event), now)),
             Cell::from(kind).coloured((kind == "Warning").then_some(Colour::Yellow)),
             text(event, "/reason").into(),
-            number(event, "/count").max(1).into(),
+            integer_or_zero(event, "/count").max(1).into(),
             text(event, "/message").into(),
         ]);
     }

@@ -13,12 +13,12 @@ pub(crate) mod view;
 mod wait;
 
 use basalt_api::job::JobPhase;
+use basalt_api::json::{integer_or_zero, text};
 use basalt_api::names;
 use clap::Subcommand;
 use serde_json::Value;
 
 use crate::error::CliError;
-use crate::output::{number, text};
 use crate::session::Session;
 use crate::terminal::Colour;
 
@@ -119,7 +119,7 @@ fn tasks(job: &Value) -> impl Iterator<Item = &Value> {
 /// Pods of all tasks.
 fn replicas(job: &Value) -> i64 {
     tasks(job)
-        .map(|task| number(task, "/replicas"))
+        .map(|task| integer_or_zero(task, "/replicas"))
         .fold(0, i64::saturating_add)
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod page;
 pub(crate) mod table;
 
 use basalt_api::ResourceKind;
+use basalt_api::json::text;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use table::Table;
@@ -128,16 +129,6 @@ fn tidy(value: &mut Value) {
         }
         _ => {}
     }
-}
-
-/// A text field of an object; empty if it is not there.
-pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
-}
-
-/// A number field of an object; 0 if it is not there.
-pub(crate) fn number(object: &Value, pointer: &str) -> i64 {
-    object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0)
 }
 
 #[cfg(test)]

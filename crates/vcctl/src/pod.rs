@@ -3,12 +3,12 @@
 mod list;
 mod status;
 
+use basalt_api::json::text;
 use basalt_api::names;
 use clap::Subcommand;
 use serde_json::Value;
 
 use crate::error::CliError;
-use crate::output::text;
 use crate::session::Session;
 pub(crate) use list::Columns;
 

@@ -8,6 +8,7 @@ mod spec;
 pub(crate) mod tree;
 pub(crate) mod view;
 
+use basalt_api::json::text;
 use basalt_api::names;
 use basalt_api::resource_kind::QUEUE;
 use clap::Subcommand;
@@ -15,7 +16,7 @@ use kube::api::ListParams;
 use serde_json::Value;
 
 use crate::error::CliError;
-use crate::output::{self, ObjectFormat, text};
+use crate::output::{self, ObjectFormat};
 use crate::session::Session;
 use crate::terminal::{Colour, neutral};
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use basalt_api::ResourceKind;
+use basalt_api::json::text;
 use clap::Args;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -10,7 +11,6 @@ use kube::runtime::wait::{Condition, await_condition, conditions};
 use serde_json::Value;
 
 use crate::error::CliError;
-use crate::output::text;
 use crate::session::Session;
 
 /// Whether to wait, and how long.

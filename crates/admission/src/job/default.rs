@@ -3,11 +3,12 @@
 
 use basalt_api::job::DEFAULT_MAX_RETRY;
 use basalt_api::job::plugins::Plugin;
+use basalt_api::json::{at, integer, items, text};
 use basalt_api::names;
 use serde_json::{Value, json};
 
 use super::{replicas, starts_alone, task_min, tasks, total};
-use crate::read::{absent_or_zero, at, integer, items, set, text, unset};
+use crate::read::{absent_or_zero, set, unset};
 use crate::request::Operation::Create;
 use crate::request::{Request, Settings};
 

@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 
 use basalt_api::duration::Duration;
+use basalt_api::json::at;
 use serde_json::Value;
 
 use super::default::RETRIES;
 use crate::quantities::quantity;
-use crate::read::{at, brief};
+use crate::read::brief;
 use crate::request::Operation::Update;
 use crate::rule::{Case, Rule};
 

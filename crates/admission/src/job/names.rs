@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::{at, text};
 use serde_json::Value;
 
 use super::{replicas, task_label, tasks};
-use crate::read::{at, brief, text};
+use crate::read::brief;
 use crate::rule::{Case, Rule};
 
 /// The length of a DNS label: pod names become host names and label values.

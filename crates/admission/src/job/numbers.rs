@@ -2,10 +2,11 @@
 
 use std::ops::RangeInclusive;
 
+use basalt_api::json::{at, integer};
 use serde_json::Value;
 
 use super::{replicas, task_label, tasks, total};
-use crate::read::{at, brief, integer, outside};
+use crate::read::{brief, outside};
 use crate::request::Operation::Update;
 use crate::rule::{Case, Rule};
 

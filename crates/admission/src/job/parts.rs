@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::{at, items, text};
 use serde_json::Value;
 
 use super::names::is_subdomain;
 use super::plugins::folders;
 use super::{task_label, tasks};
-use crate::read::{at, brief, items, outside, text};
+use crate::read::{brief, outside};
 use crate::request::Operation::Create;
 use crate::rule::{Case, Rule};
 

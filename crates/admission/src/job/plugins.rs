@@ -2,10 +2,10 @@
 
 use basalt_api::job::Job;
 use basalt_api::job::plugins::{Plugin, PluginError, PluginWarning, check, mounted};
+use basalt_api::json::at;
 use serde_json::{Value, json};
 
 use crate::quantities::entries;
-use crate::read::at;
 use crate::request::Operation::Create;
 use crate::rule::{Case, Rule};
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use basalt_api::duration::Duration;
+use basalt_api::json::{at, integer, items, text};
 use serde_json::Value;
 
 use super::{task_label, tasks};
-use crate::read::{at, brief, integer, items, outside, text};
+use crate::read::{brief, outside};
 use crate::request::Operation::Create;
 use crate::rule::{Case, Rule};
 

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use basalt_api::check;
+use basalt_api::json::{at, items, text};
 use serde_json::{Value, json};
 
 use super::names::is_label;
 use super::{task_label, tasks};
 use crate::quantities::{amount, entries, quantity};
-use crate::read::{at, brief, items, set, text, unset};
+use crate::read::{brief, set, unset};
 use crate::request::Operation::Create;
 use crate::rule::{Case, Rule};
 

@@ -1,7 +1,8 @@
 //! What the user should know though nothing is refused.
 
+use basalt_api::json::integer;
+
 use super::{plugins, policies, starts_alone, task_min, tasks, total};
-use crate::read::integer;
 use crate::request::Operation::{Create, Delete};
 use crate::rule::Case;
 

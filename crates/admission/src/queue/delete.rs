@@ -1,11 +1,11 @@
 //! Which queue may be deleted, and when one that is being deleted may go. The finalizer lets the controller
 //! delete its children and what is left in it first; the controller may not have seen all of that yet.
 
+use basalt_api::json::{items, text};
 use basalt_api::names;
 use serde_json::Value;
 
 use super::closed_by;
-use crate::read::{items, text};
 use crate::request::Operation::{Delete, Update};
 use crate::rule::{Case, Rule};
 use crate::view::{Measure, parent_of};

@@ -1,10 +1,11 @@
 //! The quantities of one queue: guarantee ≤ deserved ≤ capability, where they are set, also of a guarantee that is a
 //! percentage.
 
+use basalt_api::json::at;
 use serde_json::Value;
 
 use crate::quantities::{amount, amounts, entries, is_resource, quantity, share_of, shares, written};
-use crate::read::{at, brief};
+use crate::read::brief;
 use crate::rule::{Case, Rule};
 
 pub(super) const QUANTITIES: Rule = Rule::invalid(

@@ -1,8 +1,9 @@
 //! Where a queue stands in the tree.
 
+use basalt_api::json::{at, text};
 use basalt_api::names;
 
-use crate::read::{at, brief, text};
+use crate::read::brief;
 use crate::rule::{Case, Rule};
 use crate::view::{Measure, Tally, parent_of};
 

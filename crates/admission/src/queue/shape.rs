@@ -2,10 +2,11 @@
 
 use basalt_api::Quantity;
 use basalt_api::fraction::Fraction;
+use basalt_api::json::{annotation, at, items};
 use basalt_api::names;
 
 use crate::quantities::{is_resource, quantity};
-use crate::read::{annotation, at, brief, items};
+use crate::read::brief;
 use crate::rule::{Case, Rule};
 
 const WEIGHT_MAX: i64 = 65_535;

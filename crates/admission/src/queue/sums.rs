@@ -9,12 +9,12 @@
 use std::collections::BTreeSet;
 
 use basalt_api::Quantity;
+use basalt_api::json::at;
 use basalt_api::names;
 use basalt_api::quantity::Format;
 use serde_json::Value;
 
 use crate::quantities::{amount, amounts, share_of, shares, written};
-use crate::read::at;
 use crate::request::Settings;
 use crate::rule::{Case, Rule};
 use crate::view::{Measure, Tally, parent_of};

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use basalt_api::json::{annotation, items, text};
 use basalt_api::names;
 use basalt_api::resource_kind::split_api_version;
 use serde_json::Value;
-
-use crate::read::{annotation, items, text};
 
 /// Namespace and name.
 type Key = (String, String);

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::{at, items, text};
 use serde_json::Value;
 
 use crate::quantities::amounts;
-use crate::read::{at, items, text};
 
 /// Nodes that can be counted on, and the sum of what they offer.
 #[derive(Clone, Debug, Default)]

@@ -8,11 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use basalt_api::json::{at, text};
 use basalt_api::names;
 use serde_json::Value;
 
 use crate::quantities::{amounts, shares};
-use crate::read::{at, text};
 
 /// Steps of a walk towards the root; more means a cycle that was stored by other means.
 pub(crate) const WALK_MAX: usize = 64;

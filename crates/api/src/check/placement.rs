@@ -1,7 +1,8 @@
 //! Rules for where a pod wants to run: affinity and topology spread.
 
 use super::field_error::{FieldError, child, index};
-use super::{list, names, number, text};
+use super::names;
+use crate::json::{integer, items, text};
 use serde_json::Value;
 
 type Errors = Vec<FieldError>;
@@ -18,7 +19,7 @@ pub(super) fn validate(spec: &Value, path: &str, errors: &mut Errors) {
             }
         }
     }
-    for (position, constraint) in list(spec, "topologySpreadConstraints").iter().enumerate() {
+    for (position, constraint) in items(spec, "topologySpreadConstraints").iter().enumerate() {
         spread(
             constraint,
             &index(&child(path, "topologySpreadConstraints"), position),
@@ -33,7 +34,7 @@ const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 fn node_affinity(affinity: &Value, path: &str, errors: &mut Errors) {
     if let Some(required) = affinity.get(REQUIRED) {
         let at = child(&child(path, REQUIRED), "nodeSelectorTerms");
-        let terms = list(required, "nodeSelectorTerms");
+        let terms = items(required, "nodeSelectorTerms");
         if terms.is_empty() {
             errors.push(FieldError::required(
                 at.as_str(),
@@ -44,7 +45,7 @@ fn node_affinity(affinity: &Value, path: &str, errors: &mut Errors) {
             node_term(term, &index(&at, position), errors);
         }
     }
-    for (position, preferred) in list(affinity, PREFERRED).iter().enumerate() {
+    for (position, preferred) in items(affinity, PREFERRED).iter().enumerate() {
         let at = index(&child(path, PREFERRED), position);
         weight(preferred, &at, errors);
         if let Some(term) = preferred.get("preference") {
@@ -54,7 +55,7 @@ fn node_affinity(affinity: &Value, path: &str, errors: &mut Errors) {
 }
 
 fn weight(preferred: &Value, path: &str, errors: &mut Errors) {
-    let found = number(preferred, "weight").unwrap_or_default();
+    let found = integer(preferred, "weight").unwrap_or_default();
     if !(1..=100).contains(&found) {
         errors.push(FieldError::invalid(
             child(path, "weight"),
@@ -65,9 +66,9 @@ fn weight(preferred: &Value, path: &str, errors: &mut Errors) {
 }
 
 fn node_term(term: &Value, path: &str, errors: &mut Errors) {
-    for (position, expression) in list(term, "matchExpressions").iter().enumerate() {
+    for (position, expression) in items(term, "matchExpressions").iter().enumerate() {
         let at = index(&child(path, "matchExpressions"), position);
-        let (values, values_at) = (list(expression, "values").len(), child(&at, "values"));
+        let (values, values_at) = (items(expression, "values").len(), child(&at, "values"));
         match text(expression, "operator") {
             "In" | "NotIn" if values == 0 => {
                 let words = "must be specified when `operator` is 'In' or 'NotIn'";
@@ -97,10 +98,10 @@ fn node_term(term: &Value, path: &str, errors: &mut Errors) {
 }
 
 fn pod_affinity(affinity: &Value, path: &str, errors: &mut Errors) {
-    for (position, term) in list(affinity, REQUIRED).iter().enumerate() {
+    for (position, term) in items(affinity, REQUIRED).iter().enumerate() {
         pod_term(term, &index(&child(path, REQUIRED), position), errors);
     }
-    for (position, preferred) in list(affinity, PREFERRED).iter().enumerate() {
+    for (position, preferred) in items(affinity, PREFERRED).iter().enumerate() {
         let at = index(&child(path, PREFERRED), position);
         weight(preferred, &at, errors);
         if let Some(term) = preferred.get("podAffinityTerm") {
@@ -135,9 +136,9 @@ fn label_selector(selector: Option<&Value>, path: &str, errors: &mut Errors) {
         selector.get("matchLabels"),
         &child(path, "matchLabels"),
     ));
-    for (position, expression) in list(selector, "matchExpressions").iter().enumerate() {
+    for (position, expression) in items(selector, "matchExpressions").iter().enumerate() {
         let at = index(&child(path, "matchExpressions"), position);
-        let values = list(expression, "values").len();
+        let values = items(expression, "values").len();
         match text(expression, "operator") {
             "In" | "NotIn" if values == 0 => {
                 let words = "must be specified when `operator` is 'In' or 'NotIn'";
@@ -160,7 +161,7 @@ fn label_selector(selector: Option<&Value>, path: &str, errors: &mut Errors) {
 }
 
 fn spread(constraint: &Value, path: &str, errors: &mut Errors) {
-    let skew = number(constraint, "maxSkew").unwrap_or_default();
+    let skew = integer(constraint, "maxSkew").unwrap_or_default();
     if skew <= 0 {
         errors.push(FieldError::invalid(
             child(path, "maxSkew"),

@@ -1,7 +1,8 @@
 //! Rules for new pods.
 
 use super::field_error::{FieldError, child, index, key};
-use super::{label_errors, list, names, number, placement, text};
+use super::{label_errors, names, placement};
+use crate::json::{integer, items, text};
 use crate::quantity::Quantity;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -18,13 +19,13 @@ pub fn validate(pod: &Value, errors: &mut Vec<FieldError>) {
 /// Checks a pod spec; also those inside of templates.
 pub fn validate_spec(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let volumes = check_volumes(spec, path, errors);
-    let containers = list(spec, "containers");
+    let containers = items(spec, "containers");
     if containers.is_empty() {
         errors.push(FieldError::required(child(path, "containers"), ""));
     }
     let mut seen = BTreeSet::new();
     for field in ["initContainers", "containers"] {
-        for (position, container) in list(spec, field).iter().enumerate() {
+        for (position, container) in items(spec, field).iter().enumerate() {
             let at = index(&child(path, field), position);
             let name = text(container, "name");
             check_name(name, &child(&at, "name"), &mut seen, names::dns_label, errors);
@@ -33,10 +34,10 @@ pub fn validate_spec(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
     placement::validate(spec, path, errors);
     check_words(spec, path, errors);
-    check_tolerations(list(spec, "tolerations"), &child(path, "tolerations"), errors);
+    check_tolerations(items(spec, "tolerations"), &child(path, "tolerations"), errors);
     errors.extend(label_errors(spec.get("nodeSelector"), &child(path, "nodeSelector")));
     let mut gates = BTreeSet::new();
-    for (position, gate) in list(spec, "schedulingGates").iter().enumerate() {
+    for (position, gate) in items(spec, "schedulingGates").iter().enumerate() {
         let at = index(&child(path, "schedulingGates"), position);
         check_name(text(gate, "name"), &at, &mut gates, names::qualified, errors);
     }
@@ -99,7 +100,7 @@ fn check_words(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
             );
         }
     }
-    if let Some(seconds) = number(spec, "activeDeadlineSeconds").filter(|n| !(1..=i64::from(i32::MAX)).contains(n)) {
+    if let Some(seconds) = integer(spec, "activeDeadlineSeconds").filter(|n| !(1..=i64::from(i32::MAX)).contains(n)) {
         let words = "must be between 1 and 2147483647, inclusive";
         errors.push(FieldError::invalid(
             child(path, "activeDeadlineSeconds"),
@@ -107,7 +108,7 @@ fn check_words(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
             words,
         ));
     }
-    if let Some(seconds) = number(spec, "terminationGracePeriodSeconds").filter(|seconds| *seconds < 0) {
+    if let Some(seconds) = integer(spec, "terminationGracePeriodSeconds").filter(|seconds| *seconds < 0) {
         let words = "must be greater than or equal to 0";
         errors.push(FieldError::invalid(
             child(path, "terminationGracePeriodSeconds"),
@@ -119,7 +120,7 @@ fn check_words(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
 
 fn check_volumes<'a>(spec: &'a Value, path: &str, errors: &mut Vec<FieldError>) -> BTreeSet<&'a str> {
     let mut seen = BTreeSet::new();
-    for (position, volume) in list(spec, "volumes").iter().enumerate() {
+    for (position, volume) in items(spec, "volumes").iter().enumerate() {
         let at = index(&child(path, "volumes"), position);
         check_name(
             text(volume, "name"),
@@ -170,7 +171,7 @@ fn check_container(container: &Value, path: &str, volumes: &BTreeSet<&str>, erro
         errors,
     );
     check_ports(container, path, errors);
-    for (position, env) in list(container, "env").iter().enumerate() {
+    for (position, env) in items(container, "env").iter().enumerate() {
         let at = child(&index(&child(path, "env"), position), "name");
         match text(env, "name") {
             "" => errors.push(FieldError::required(at, "")),
@@ -185,7 +186,7 @@ fn check_container(container: &Value, path: &str, volumes: &BTreeSet<&str>, erro
         }
     }
     let mut paths = BTreeSet::new();
-    for (position, mount) in list(container, "volumeMounts").iter().enumerate() {
+    for (position, mount) in items(container, "volumeMounts").iter().enumerate() {
         let at = index(&child(path, "volumeMounts"), position);
         match text(mount, "name") {
             "" => errors.push(FieldError::required(child(&at, "name"), "")),
@@ -220,7 +221,7 @@ pub fn port_range(port: i64, path: &str, errors: &mut Vec<FieldError>) {
 
 fn check_ports(container: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut seen = BTreeSet::new();
-    for (position, port) in list(container, "ports").iter().enumerate() {
+    for (position, port) in items(container, "ports").iter().enumerate() {
         let at = index(&child(path, "ports"), position);
         let name = text(port, "name");
         if !name.is_empty() {
@@ -234,11 +235,11 @@ fn check_ports(container: &Value, path: &str, errors: &mut Vec<FieldError>) {
                 errors.push(FieldError::duplicate(child(&at, "name"), name));
             }
         }
-        match number(port, "containerPort") {
+        match integer(port, "containerPort") {
             None | Some(0) => errors.push(FieldError::required(child(&at, "containerPort"), "")),
             Some(found) => port_range(found, &child(&at, "containerPort"), errors),
         }
-        if let Some(found) = number(port, "hostPort").filter(|found| *found != 0) {
+        if let Some(found) = integer(port, "hostPort").filter(|found| *found != 0) {
             port_range(found, &child(&at, "hostPort"), errors);
         }
         match text(port, "protocol") {
@@ -356,7 +357,7 @@ pub fn check_tolerations(tolerations: &[Value], path: &str, errors: &mut Vec<Fie
             let words = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
             errors.push(FieldError::invalid(child(&at, "operator"), operator, words));
         }
-        if number(toleration, "tolerationSeconds").is_some() && effect != "NoExecute" {
+        if integer(toleration, "tolerationSeconds").is_some() && effect != "NoExecute" {
             let words = "effect must be 'NoExecute' when `tolerationSeconds` is set";
             errors.push(FieldError::invalid(child(&at, "effect"), effect, words));
         }

@@ -11,7 +11,8 @@ mod small;
 pub use meta::{NameRule, annotation_errors, name_rule, validate_metadata};
 
 use super::{field_error::FieldError, openapi};
-use basalt_api::check::{label_errors, list, number, pod, text};
+use basalt_api::check::{label_errors, pod};
+use basalt_api::json::{integer, items, text};
 use serde_json::Value;
 
 /// Sets the fields that Kubernetes sets when a client leaves them out, and writes quantities in canonical form.

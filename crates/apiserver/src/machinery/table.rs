@@ -112,7 +112,7 @@ impl Printer {
         match &self.cells {
             Cells::Builtin(row) => row(object, now),
             Cells::Custom(paths) => {
-                let name = cells::text(object, "/metadata/name");
+                let name = basalt_api::json::text(object, "/metadata/name");
                 let rest = paths
                     .iter()
                     .map(|(path, kind)| cells::custom(&path.find(object), kind, now));

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use basalt_api::json::text;
 use basalt_api::podgroup::{PodGroupPhase, PodGroupStatus};
 use basalt_api::resource_kind::split_api_version;
 use basalt_api::{Job, ObjectRef, PodGroup, names, slim};
@@ -240,10 +241,6 @@ impl Builder {
 fn key_of(object: &Value) -> Key {
     let part = |pointer| text(object, pointer).to_owned();
     (part("/kind"), part("/metadata/namespace"), part("/metadata/name"))
-}
-
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn parse<T: serde::de::DeserializeOwned>(manifest: &Manifest) -> Result<T, ManifestError> {

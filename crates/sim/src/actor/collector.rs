@@ -1,10 +1,10 @@
 //! The garbage collector: what belonged to something that is gone goes too. Like the server's own it judges by the store.
 
+use basalt_api::json::{is_deleting, text};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Actor;
-use crate::api::meta::{is_deleting, text};
 use crate::api::{Answer, Api, Key, Kind, Report, Request};
 use crate::whim::Whim;
 

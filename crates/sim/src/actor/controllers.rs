@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use basalt_api::json::text;
 use basalt_api::{NamespacedName, ObjectRef, WorkQueue};
 use basalt_controllers::Change;
 use basalt_controllers::cache::Origin;
@@ -12,7 +13,6 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::Actor;
-use crate::api::meta::text;
 use crate::api::{Answer, Api, Key, Kind, Report, Request, Typed};
 use crate::whim::Whim;
 

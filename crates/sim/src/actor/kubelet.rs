@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use basalt_api::json::{annotation, is_deleting, text};
 use basalt_api::{fake, names};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::Actor;
 use super::controllers::with_conditions;
-use crate::api::meta::{is_deleting, text};
 use crate::api::{Answer, Api, Key, Kind, Report, Request};
 use crate::whim::Whim;
 
@@ -109,21 +109,20 @@ fn containers(pod: &Value, status: impl Fn() -> Value) -> Vec<Value> {
     named.collect()
 }
 
-fn annotation<'a>(pod: &'a Value, name: &str) -> Option<&'a str> {
-    pod.get("metadata")?.get("annotations")?.get(name)?.as_str()
-}
-
 /// When a pod that runs ends by itself.
 fn end(pod: &Value) -> Option<Timestamp> {
-    let run_time = fake::millis(annotation(pod, names::RUN_TIME)?).ok()?;
+    let run_time = fake::millis(annotation(pod, names::RUN_TIME)).ok()?;
     let started: Timestamp = text(pod, "/status/startTime").parse().ok()?;
     started.checked_add(SignedDuration::from_millis(run_time)).ok()
 }
 
 /// The status of a pod whose containers have come to their end.
 fn ended(pod: &Value, now: Timestamp) -> Value {
-    let attempt = annotation(pod, names::JOB_RETRY_COUNT).and_then(|count| count.parse().ok());
-    let codes = annotation(pod, names::EXIT_CODE).unwrap_or("0");
+    let attempt = annotation(pod, names::JOB_RETRY_COUNT).parse().ok();
+    let codes = match annotation(pod, names::EXIT_CODE) {
+        "" => "0",
+        codes => codes,
+    };
     exit(pod, fake::exit_code(codes, attempt.unwrap_or(0)).unwrap_or(0), now)
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use basalt_api::json::text;
 use basalt_api::quantity::ResourceList;
 use basalt_audit::{Finding, Rules, World, judge};
 use basalt_engine::facts::{ClaimFacts, Event, Resources, VolumeFacts, quantity};
@@ -13,7 +14,6 @@ use serde_json::{Map, Value, json};
 
 use super::Actor;
 use super::controllers::with_conditions;
-use crate::api::meta::text;
 use crate::api::{Answer, Api, Key, Kind, Report, Request, Typed};
 use crate::decision;
 use crate::whim::Whim;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use basalt_admission::{Operation, Settings, User, Verdict};
+use basalt_api::json::{is_deleting, text};
 use serde_json::{Value, json};
 
-use super::meta::{self, text};
+use super::meta;
 use super::{Answer, Api, Key, Kind, Refusal, Report, Request, Stored, Typed};
 
 fn refusal(code: u16, reason: &str, message: String) -> Refusal {
@@ -105,7 +106,7 @@ impl Api {
         if new == *old {
             return Ok(old);
         }
-        if meta::is_deleting(&new) && !meta::is_held(&new) && !has_grace(key.kind, &new) {
+        if is_deleting(&new) && !meta::is_held(&new) && !has_grace(key.kind, &new) {
             return self.remove(key, new);
         }
         self.store(key, new)
@@ -142,7 +143,7 @@ impl Api {
             .pointer("/spec/terminationGracePeriodSeconds")
             .and_then(Value::as_i64);
         let grace = if runs { wanted.or(own).unwrap_or(30).max(0) } else { 0 };
-        if meta::is_deleting(object) {
+        if is_deleting(object) {
             let left = object
                 .pointer("/metadata/deletionGracePeriodSeconds")
                 .and_then(Value::as_i64);
@@ -177,7 +178,7 @@ impl Api {
             if !uid.is_empty() && uid != is {
                 return Err(other_uid(&key, uid, is));
             }
-            if meta::is_deleting(old) {
+            if is_deleting(old) {
                 return Err(conflict(&key, "the pod is being deleted"));
             }
             let has = text(old, "/spec/nodeName");

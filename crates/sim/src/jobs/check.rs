@@ -2,29 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::{annotation, integer_or_zero, items, text};
 use basalt_api::names;
 use serde_json::Value;
 
-use crate::api::meta::text;
 use crate::api::{Api, Key, Kind};
 
-fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
-    let annotations = object.get("metadata").and_then(|metadata| metadata.get("annotations"));
-    let value = annotations.and_then(|annotations| annotations.get(name));
-    value.and_then(Value::as_str).unwrap_or_default()
-}
-
-fn owners(object: &Value) -> impl Iterator<Item = &Value> {
-    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-    owners.into_iter().flatten()
-}
-
-fn list<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
-    object.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
-}
-
-fn number(object: &Value, pointer: &str) -> i64 {
-    object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
+fn owners(object: &Value) -> &[Value] {
+    items(object, "/metadata/ownerReferences")
 }
 
 /// How a pod is, and in which try of its Job it was made: `Running 0`.
@@ -59,15 +44,15 @@ pub(super) fn at_rest(api: &Api) -> Vec<String> {
 fn of_job(api: &Api, job: &Value) -> Vec<String> {
     let (name, uid) = (text(job, "/metadata/name"), text(job, "/metadata/uid"));
     let mut wanted: Vec<String> = Vec::new();
-    for task in list(job, "/spec/tasks") {
-        let indices = 0..number(task, "/replicas");
+    for task in items(job, "/spec/tasks") {
+        let indices = 0..integer_or_zero(task, "/replicas");
         wanted.extend(indices.map(|index| format!("{name}-{}-{index}", text(task, "/name"))));
     }
     let works = matches!(text(job, "/status/state/phase"), "Pending" | "Running" | "Restarting");
     let mut wrong = Vec::new();
     let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
     for (key, pod) in api.of_kind(Kind::Pod) {
-        if !owners(pod).any(|owner| text(owner, "/uid") == uid) {
+        if !owners(pod).iter().any(|owner| text(owner, "/uid") == uid) {
             continue;
         }
         let phase = text(pod, "/status/phase");
@@ -85,7 +70,10 @@ fn of_job(api: &Api, job: &Value) -> Vec<String> {
         ("Succeeded", "/status/succeeded"),
         ("Failed", "/status/failed"),
     ] {
-        let (found, said) = (counts.get(phase).copied().unwrap_or_default(), number(job, field));
+        let (found, said) = (
+            counts.get(phase).copied().unwrap_or_default(),
+            integer_or_zero(job, field),
+        );
         if found != said {
             wrong.push(format!("Job {name} counts {said} pods {phase}, there are {found}"));
         }

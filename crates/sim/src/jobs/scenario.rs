@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::text;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::check;
 use crate::actor::exit;
-use crate::api::meta::text;
 use crate::api::{Api, Key, Kind, Request};
 use crate::queues::NAMESPACE;
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use basalt_api::json::text;
 use serde_json::Value;
 
-use crate::api::meta::text;
 use crate::api::{Kind, Snapshot};
 
 /// Fields that count time or writes.

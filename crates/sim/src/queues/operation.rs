@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use basalt_api::json::text;
 use serde_json::{Value, json};
 
 use super::NAMESPACE;
 use super::canon::Naming;
-use crate::api::meta::text;
 use crate::api::{Api, Key, Kind, Request};
 
 /// How a queue is steered.

@@ -1,12 +1,12 @@
 //! A gang that needs 64 of 80 nodes at once, beside a stream of one-node jobs that never ends. Small jobs take every node that
 //! becomes free, so the gang starves, unless nodes are locked for its queue.
 
+use basalt_api::json::text;
 use basalt_engine::Conf;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::cluster;
-use crate::api::meta::text;
 use crate::api::{Key, Kind, Request};
 use crate::kernel::{Kernel, Stuck};
 use crate::queues::NAMESPACE;

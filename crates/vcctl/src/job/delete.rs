@@ -1,5 +1,6 @@
 //! `vcctl job delete`
 
+use basalt_api::json::text;
 use basalt_api::resource_kind::JOB;
 use clap::Args;
 use kube::api::ListParams;
@@ -7,7 +8,6 @@ use kube::api::ListParams;
 use crate::cli::Namespace;
 use crate::error::CliError;
 use crate::name::job::Names;
-use crate::output::text;
 use crate::session::Session;
 use crate::tally::Tally;
 use crate::terminal::neutral;

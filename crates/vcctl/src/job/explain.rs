@@ -6,6 +6,7 @@
 mod check;
 mod place;
 
+use basalt_api::json::{integer_or_zero, text};
 use basalt_api::resource_kind::{JOB, QUEUE};
 use clap::{Args, ValueEnum};
 use kube::api::ListParams;
@@ -15,8 +16,8 @@ use super::{colour, group, phase, queue, replicas};
 use crate::cli::Namespace;
 use crate::error::CliError;
 use crate::name::job::Name;
+use crate::output;
 use crate::output::age::age;
-use crate::output::{self, number, text};
 use crate::session::Session;
 use crate::terminal::neutral;
 use basalt_api::job::JobPhase;
@@ -109,9 +110,9 @@ impl<'a> Explanation<'a> {
             neutral(text(job, "/metadata/name")),
             age(since(job), now),
             neutral(&self.path.join("/")),
-            number(job, "/status/running"),
+            integer_or_zero(job, "/status/running"),
             replicas(job),
-            number(job, "/spec/minAvailable"),
+            integer_or_zero(job, "/spec/minAvailable"),
             neutral(&self.verdict),
             if self.checks.is_empty() { "" } else { ":" },
         );
@@ -126,7 +127,7 @@ impl<'a> Explanation<'a> {
 
     fn data(&self) -> Value {
         let job = self.job;
-        let pods = |counter: &str| number(&job["status"], &format!("/{counter}"));
+        let pods = |counter: &str| integer_or_zero(&job["status"], &format!("/{counter}"));
         json!({
             "name": text(job, "/metadata/name"),
             "namespace": text(job, "/metadata/namespace"),
@@ -135,7 +136,7 @@ impl<'a> Explanation<'a> {
             "queue": {"name": queue(job), "path": self.path, "waiting": self.waiting},
             "pods": {
                 "wanted": replicas(job),
-                "needed": number(job, "/spec/minAvailable"),
+                "needed": integer_or_zero(job, "/spec/minAvailable"),
                 "pending": pods("pending"),
                 "running": pods("running"),
                 "succeeded": pods("succeeded"),
@@ -162,7 +163,7 @@ fn since(job: &Value) -> &str {
 /// One sentence on what the rest is about.
 fn verdict(job: &Value, group: Option<&Value>, checks: usize) -> String {
     let phase = phase(job).unwrap_or_default();
-    let (running, wanted) = (number(job, "/status/running"), replicas(job));
+    let (running, wanted) = (integer_or_zero(job, "/status/running"), replicas(job));
     let told = [text(job, "/status/state/reason"), text(job, "/status/state/message")];
     let told: Vec<&str> = told.into_iter().filter(|part| !part.is_empty()).collect();
     let because = if told.is_empty() {

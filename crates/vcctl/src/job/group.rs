@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::text;
 use basalt_api::names;
 use basalt_api::reason::Reason;
 use basalt_api::resource_kind::{JOB, POD_GROUP};
@@ -9,7 +10,6 @@ use kube::api::ListParams;
 use serde_json::Value;
 
 use crate::error::CliError;
-use crate::output::text;
 use crate::session::Session;
 
 /// The PodGroup of a job, if there is one: by its name, or by the one that older versions gave it.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use basalt_api::job::JobPhase;
+use basalt_api::json::{integer_or_zero, text};
 use basalt_api::names;
 use basalt_api::resource_kind::JOB;
 use clap::Args;
@@ -14,7 +15,7 @@ use crate::cli::Namespaces;
 use crate::error::CliError;
 use crate::output::age::age;
 use crate::output::table::{Cell, Table};
-use crate::output::{self, Format, number, text};
+use crate::output::{self, Format};
 use crate::session::Session;
 
 #[derive(Debug, Args)]
@@ -170,10 +171,10 @@ impl Columns<'_> {
             Cell::from(phase).coloured(colour(phase)),
             Cell::new(if kind.is_empty() { "Batch" } else { kind }),
             replicas(job).into(),
-            number(job, "/spec/minAvailable").into(),
+            integer_or_zero(job, "/spec/minAvailable").into(),
         ]);
         for counter in ["pending", "running", "succeeded", "failed", "unknown", "retryCount"] {
-            cells.push(number(&job["status"], &format!("/{counter}")).into());
+            cells.push(integer_or_zero(&job["status"], &format!("/{counter}")).into());
         }
         cells.extend([queue(job).into(), Cell::new(age(created, self.now)), Cell::new(codes)]);
         if wide {

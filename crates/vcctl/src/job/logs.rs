@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use basalt_api::json::text;
 use basalt_api::names;
 use basalt_api::resource_kind::{JOB, POD};
 use clap::Args;
@@ -19,7 +20,6 @@ use crate::error::CliError;
 use crate::lines::{Said, begun, read_lines};
 use crate::name::checked;
 use crate::name::job::Name;
-use crate::output::text;
 use crate::pod::order;
 use crate::session::Session;
 use crate::terminal::{neutral, tint};

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use basalt_api::json::text;
 use basalt_api::resource_kind::JOB;
 use serde_json::{Value, json};
 
 use crate::error::CliError;
 use crate::manifest;
-use crate::output::text;
 
 /// All Jobs of a file, of the files of a folder, or of stdin (`-`), with the namespace and queue that flags ask for.
 pub(super) fn read(path: &Path, namespace: Option<&str>, queue: Option<&str>) -> Result<Vec<Value>, CliError> {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use basalt_api::json::text;
 use basalt_api::names;
 use basalt_api::resource_kind::JOB;
 use clap::Args;
@@ -11,7 +12,7 @@ use super::manifest;
 use crate::cli::Namespace;
 use crate::error::CliError;
 use crate::name::job::MaybeName;
-use crate::output::{self, ObjectFormat, text};
+use crate::output::{self, ObjectFormat};
 use crate::resources::Resources;
 use crate::session::Session;
 use crate::tally::Tally;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use basalt_api::json::{integer_or_zero, text};
 use basalt_api::resource_kind::JOB;
 use clap::Args;
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use super::tasks;
 use crate::cli::Namespace;
 use crate::error::CliError;
 use crate::name::job::Name;
-use crate::output::{self, ObjectFormat, number, text};
+use crate::output::{self, ObjectFormat};
 use crate::session::Session;
 use crate::terminal::neutral;
 
@@ -141,7 +142,7 @@ impl ScaleArgs {
         if !said.is_empty() {
             spec["tasks"] = Value::Array(all);
         }
-        let min = number(job, "/spec/minAvailable");
+        let min = integer_or_zero(job, "/spec/minAvailable");
         if let Some(wanted) = self.min_available.filter(|wanted| i64::from(*wanted) != min) {
             spec["minAvailable"] = json!(wanted);
             said.push(format!("min available {min} -> {wanted}"));

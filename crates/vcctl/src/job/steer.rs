@@ -1,6 +1,7 @@
 //! `vcctl job suspend` and `resume`: orders to the job controller, as Volcano's vcctl gives them.
 
 use basalt_api::job::{Action, JobPhase};
+use basalt_api::json::text;
 use basalt_api::resource_kind::{COMMAND, JOB};
 use clap::Args;
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use super::{is_finished, phase};
 use crate::cli::Namespace;
 use crate::error::CliError;
 use crate::name::job::Names;
-use crate::output::{self, ObjectFormat, text};
+use crate::output::{self, ObjectFormat};
 use crate::session::Session;
 use crate::tally::Tally;
 use crate::terminal::neutral;

@@ -4,6 +4,7 @@ mod describe;
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::text;
 use basalt_api::names;
 use basalt_api::resource_kind::{JOB, POD};
 use clap::Args;
@@ -16,7 +17,7 @@ use crate::cli::Namespace;
 use crate::error::CliError;
 use crate::events;
 use crate::name::job::Name;
-use crate::output::{self, Format, text};
+use crate::output::{self, Format};
 use crate::pod;
 use crate::session::Session;
 use describe::Subject;

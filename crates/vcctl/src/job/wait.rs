@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use basalt_api::job::JobPhase;
+use basalt_api::json::{integer_or_zero, text};
 use basalt_api::resource_kind::JOB;
 use clap::Args;
 use kube::api::DynamicObject;
@@ -13,7 +14,6 @@ use super::{PHASES, is_finished, parse_phase, phase, replicas};
 use crate::cli::Namespace;
 use crate::error::CliError;
 use crate::name::job::Names;
-use crate::output::{number, text};
 use crate::session::Session;
 use crate::tally::Tally;
 use crate::terminal::neutral;
@@ -199,8 +199,11 @@ fn progress(name: &str, job: Option<&Value>, waited: Duration) -> String {
         "" => "not looked at yet",
         phase => phase,
     };
-    let (running, all) = (number(job, "/status/running"), replicas(job));
-    let (good, bad) = (number(job, "/status/succeeded"), number(job, "/status/failed"));
+    let (running, all) = (integer_or_zero(job, "/status/running"), replicas(job));
+    let (good, bad) = (
+        integer_or_zero(job, "/status/succeeded"),
+        integer_or_zero(job, "/status/failed"),
+    );
     format!("{name}: {phase}, {running} of {all} pods run, {good} succeeded, {bad} failed ({seconds}s)")
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use basalt_api::Quantity;
+use basalt_api::json::text;
 use basalt_api::resource_kind::{NODE, POD};
 use clap::Args;
 use kube::api::ListParams;
@@ -12,7 +13,7 @@ use super::load::{Load, loads};
 use crate::error::CliError;
 use crate::output::age::age;
 use crate::output::table::{Cell, Table};
-use crate::output::{self, Format, text};
+use crate::output::{self, Format};
 use crate::pod;
 use crate::queue::tree::Line;
 use crate::queue::{self, reservation::Reservation};

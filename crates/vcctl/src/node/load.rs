@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use basalt_api::Quantity;
+use basalt_api::json::text;
 use serde_json::Value;
 
-use crate::output::text;
 use crate::resources::amount;
 
 /// Amounts by resource.

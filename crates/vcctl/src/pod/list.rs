@@ -1,5 +1,6 @@
 //! `vcctl pod list`
 
+use basalt_api::json::text;
 use basalt_api::names;
 use basalt_api::resource_kind::POD;
 use clap::Args;
@@ -13,7 +14,7 @@ use crate::error::CliError;
 use crate::name::checked;
 use crate::output::age::age;
 use crate::output::table::{Cell, Table};
-use crate::output::{self, Format, text};
+use crate::output::{self, Format};
 use crate::session::Session;
 
 #[derive(Debug, Args)]

@@ -1,8 +1,8 @@
 //! What a pod does, in one word, as kubectl says it.
 
+use basalt_api::json::{integer_or_zero, text};
 use serde_json::Value;
 
-use crate::output::{number, text};
 use crate::terminal::Colour;
 
 /// A pod's state for a person.
@@ -27,7 +27,7 @@ impl Status {
             ready: states().filter(|state| state["ready"] == true).count(),
             containers: list("/spec/containers").map_or(0, Vec::len),
             restarts: states()
-                .map(|state| number(state, "/restartCount"))
+                .map(|state| integer_or_zero(state, "/restartCount"))
                 .fold(0, i64::saturating_add),
         }
     }
@@ -93,7 +93,7 @@ fn trouble(state: &Value) -> Option<(String, String)> {
     let (kind, reason) = if waiting.is_object() {
         (waiting, text(waiting, "/reason").to_owned())
     } else if ended.is_object() {
-        let reason = match (text(ended, "/reason"), number(ended, "/exitCode")) {
+        let reason = match (text(ended, "/reason"), integer_or_zero(ended, "/exitCode")) {
             ("", 0) => "Completed".to_owned(),
             ("", code) => format!("ExitCode:{code}"),
             (reason, _) => reason.to_owned(),

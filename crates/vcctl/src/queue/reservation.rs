@@ -1,8 +1,8 @@
 //! What is reserved for a queue, as people read it.
 
+use basalt_api::json::{integer_or_zero, text};
 use serde_json::{Value, json};
 
-use crate::output::{number, text};
 use crate::resources::{canonical, show};
 use crate::terminal::Colour;
 
@@ -77,7 +77,7 @@ impl<'a> Reservation<'a> {
 
     /// How it stands: `met`, `waiting for 3 pods to end`, or what is in the way.
     pub(super) fn standing(self) -> (String, Option<Colour>) {
-        let waiting = number(self.held, "/waitingFor");
+        let waiting = integer_or_zero(self.held, "/waitingFor");
         let pods = if waiting == 1 {
             "1 pod".to_owned()
         } else {
@@ -118,7 +118,7 @@ impl<'a> Reservation<'a> {
             "nodes": self.nodes().collect::<Vec<_>>(),
             "idle": canonical(self.idle()),
             "used": canonical(&self.held["used"]),
-            "waitingFor": number(self.held, "/waitingFor"),
+            "waitingFor": integer_or_zero(self.held, "/waitingFor"),
             "met": met,
             "reason": text(condition, "/reason"),
         })

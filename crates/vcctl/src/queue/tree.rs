@@ -5,6 +5,7 @@ mod forest;
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::{integer_or_zero, text};
 use basalt_api::resource_kind::QUEUE;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use super::reservation::Reservation;
 use super::{above, all, deserved, name};
 use crate::error::CliError;
 use crate::name::queue::MaybeName;
-use crate::output::{self, number, text};
+use crate::output;
 use crate::resources::canonical;
 use crate::session::Session;
 use crate::terminal::neutral;
@@ -104,7 +105,7 @@ fn data(branches: &[Branch<'_>]) -> Value {
             "children": branch.children,
             "problem": branch.problem.as_ref().map(|problem| json!({"code": problem.code(), "message": problem.to_string()})),
             "state": text(queue, "/status/state"),
-            "weight": number(queue, "/spec/weight"),
+            "weight": integer_or_zero(queue, "/spec/weight"),
             "share": text(queue, "/status/share"),
             "allocated": canonical(&queue["status"]["allocated"]),
             "deserved": canonical(deserved(queue)),

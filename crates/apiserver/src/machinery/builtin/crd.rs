@@ -1,6 +1,6 @@
 //! Rules for CustomResourceDefinitions.
 
-use super::{immutable, list, text};
+use super::{immutable, items, text};
 use crate::machinery::{
     field_error::{FieldError, child, index},
     names,
@@ -68,7 +68,7 @@ fn check_names(new: &Value, spec: &Value, errors: &mut Vec<FieldError>) {
         }
     }
     for field in ["shortNames", "categories"] {
-        for (position, word) in list(given, field).iter().enumerate() {
+        for (position, word) in items(given, field).iter().enumerate() {
             let word = word.as_str().unwrap_or_default();
             let path = index(&child("spec.names", field), position);
             let wrong = names::dns_1035_label(word);
@@ -92,7 +92,7 @@ fn check_names(new: &Value, spec: &Value, errors: &mut Vec<FieldError>) {
 fn check_versions(spec: &Value, errors: &mut Vec<FieldError>) {
     let mut seen = BTreeSet::new();
     let mut stored = 0;
-    for (position, version) in list(spec, "versions").iter().enumerate() {
+    for (position, version) in items(spec, "versions").iter().enumerate() {
         let path = index("spec.versions", position);
         let name = text(version, "name");
         let wrong = names::dns_1035_label(name);
@@ -120,7 +120,7 @@ fn check_versions(spec: &Value, errors: &mut Vec<FieldError>) {
         errors.push(FieldError::required("spec.versions", "must have at least one version"));
     } else if stored != 1 {
         let versions = Value::from(
-            list(spec, "versions")
+            items(spec, "versions")
                 .iter()
                 .map(|version| text(version, "name"))
                 .collect::<Vec<_>>(),
@@ -131,7 +131,7 @@ fn check_versions(spec: &Value, errors: &mut Vec<FieldError>) {
 }
 
 fn check_columns(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    for (position, column) in list(version, "additionalPrinterColumns").iter().enumerate() {
+    for (position, column) in items(version, "additionalPrinterColumns").iter().enumerate() {
         let at = index(&child(path, "additionalPrinterColumns"), position);
         for field in ["name", "type", "jsonPath"] {
             if text(column, field).is_empty() {

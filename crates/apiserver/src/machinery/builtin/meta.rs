@@ -1,6 +1,6 @@
 //! Rules for the metadata of every object.
 
-use super::{immutable, label_errors, list, text};
+use super::{immutable, items, label_errors, text};
 use crate::machinery::{field_error::FieldError, names};
 use serde_json::{Map, Value};
 
@@ -66,7 +66,7 @@ pub fn validate_metadata(rule: NameRule, new: &Value, old: Option<&Value>) -> Ve
     check_labels(meta, &mut errors);
     check_annotations(meta, &mut errors);
     check_owners(meta, &mut errors);
-    for finalizer in list(meta, "finalizers") {
+    for finalizer in items(meta, "finalizers") {
         let name = finalizer.as_str().unwrap_or_default();
         let wrong = names::qualified(name);
         errors.extend(
@@ -139,7 +139,7 @@ fn check_annotations(meta: &Value, errors: &mut Vec<FieldError>) {
 fn check_owners(meta: &Value, errors: &mut Vec<FieldError>) {
     let path = "metadata.ownerReferences";
     let mut controller: Option<String> = None;
-    for owner in list(meta, "ownerReferences") {
+    for owner in items(meta, "ownerReferences") {
         let api_version = text(owner, "apiVersion");
         if api_version.rsplit('/').next().unwrap_or_default().is_empty() {
             errors.push(FieldError::invalid(
@@ -165,7 +165,7 @@ fn check_owners(meta: &Value, errors: &mut Vec<FieldError>) {
                 );
                 errors.push(FieldError::invalid(
                     path,
-                    Value::from(list(meta, "ownerReferences").to_vec()),
+                    Value::from(items(meta, "ownerReferences").to_vec()),
                     words,
                 ));
             } else {
@@ -198,7 +198,7 @@ fn check_change(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     let finalizers = |object: &Value| -> Vec<String> {
         let found = object
             .get("metadata")
-            .map(|meta| list(meta, "finalizers"))
+            .map(|meta| items(meta, "finalizers"))
             .unwrap_or_default();
         found
             .iter()

@@ -1,6 +1,6 @@
 //! What may change in a pod that exists: very little.
 
-use super::{list, number, pod, text};
+use super::{integer, items, pod, text};
 use crate::machinery::field_error::{FieldError, child, index};
 use serde_json::{Map, Value};
 
@@ -15,12 +15,12 @@ pub(super) fn validate(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
         return;
     }
     for field in ["containers", "initContainers"] {
-        if list(new, field).len() != list(old, field).len() {
+        if items(new, field).len() != items(old, field).len() {
             let words = "pod updates may not add or remove containers";
             errors.push(FieldError::forbidden(child("spec", field), words));
             return;
         }
-        for (position, container) in list(new, field).iter().enumerate() {
+        for (position, container) in items(new, field).iter().enumerate() {
             if text(container, "image").is_empty() {
                 let at = index(&child("spec", field), position);
                 errors.push(FieldError::required(child(&at, "image"), ""));
@@ -41,13 +41,13 @@ fn frozen(spec: &Value, old: &Value) -> Value {
     let Some(fields) = spec.as_object_mut() else {
         return spec;
     };
-    let gated = !list(old, "schedulingGates").is_empty();
+    let gated = !items(old, "schedulingGates").is_empty();
     let mut free = vec!["activeDeadlineSeconds", "tolerations", "schedulingGates"];
     if gated {
         // A gated pod is not scheduled yet: where it may run can still be narrowed.
         free.extend(["nodeSelector", "affinity"]);
     }
-    if number(old, "terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0) {
+    if integer(old, "terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0) {
         free.push("terminationGracePeriodSeconds");
     }
     fields.retain(|field, _| !free.contains(&field.as_str()));
@@ -63,8 +63,8 @@ fn frozen(spec: &Value, old: &Value) -> Value {
 fn check_deadline(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     let path = "spec.activeDeadlineSeconds";
     match (
-        number(new, "activeDeadlineSeconds"),
-        number(old, "activeDeadlineSeconds"),
+        integer(new, "activeDeadlineSeconds"),
+        integer(old, "activeDeadlineSeconds"),
     ) {
         (Some(seconds), _) if !(1..=i64::from(i32::MAX)).contains(&seconds) => {
             errors.push(FieldError::invalid(
@@ -89,7 +89,7 @@ fn check_deadline(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
 }
 
 fn check_tolerations(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
-    let (wanted, before) = (list(new, "tolerations"), list(old, "tolerations"));
+    let (wanted, before) = (items(new, "tolerations"), items(old, "tolerations"));
     let without_seconds = |toleration: &Value| {
         let mut toleration = toleration.clone();
         if let Some(fields) = toleration.as_object_mut() {
@@ -109,9 +109,9 @@ fn check_tolerations(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
 }
 
 fn check_gates(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
-    for gate in list(new, "schedulingGates")
+    for gate in items(new, "schedulingGates")
         .iter()
-        .filter(|gate| !list(old, "schedulingGates").contains(gate))
+        .filter(|gate| !items(old, "schedulingGates").contains(gate))
     {
         let words = format!(
             "only deletion is allowed, but found new scheduling gate '{}'",

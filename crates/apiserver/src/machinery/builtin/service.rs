@@ -1,7 +1,7 @@
 //! Rules for services.
 
 use super::{
-    list, number,
+    integer, items,
     pod::{check_one_of, port_range},
     text,
 };
@@ -19,13 +19,13 @@ pub(super) fn validate(spec: &Value, old: Option<&Value>, errors: &mut Vec<Field
     check_one_of(spec, "sessionAffinity", "spec", &["ClientIP", "None"], errors);
     let kind = text(spec, "type");
     let headless = text(spec, "clusterIP") == "None";
-    if list(spec, "ports").is_empty() && !headless && kind != "ExternalName" {
+    if items(spec, "ports").is_empty() && !headless && kind != "ExternalName" {
         errors.push(FieldError::required("spec.ports", ""));
     }
     if kind == "ExternalName" && text(spec, "externalName").is_empty() {
         errors.push(FieldError::required("spec.externalName", ""));
     }
-    check_ports(list(spec, "ports"), errors);
+    check_ports(items(spec, "ports"), errors);
     let before = |field: &str| {
         old.and_then(|old| old.get("spec"))
             .map(|spec| text(spec, field))
@@ -57,7 +57,7 @@ fn check_ports(ports: &[Value], errors: &mut Vec<FieldError>) {
                 }
             }
         }
-        let found = number(port, "port").unwrap_or_default();
+        let found = integer(port, "port").unwrap_or_default();
         port_range(found, &child(&at, "port"), errors);
         check_target(port.get("targetPort"), &child(&at, "targetPort"), errors);
         check_one_of(port, "protocol", &at, &["SCTP", "TCP", "UDP"], errors);

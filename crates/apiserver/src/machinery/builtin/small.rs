@@ -1,7 +1,7 @@
 //! Rules for the kinds that have only a few.
 
 use super::{
-    immutable, list, number,
+    immutable, integer, items,
     pod::{check_one_of, quantity, quantity_words},
     service, text,
 };
@@ -61,7 +61,7 @@ fn amounts(map: Option<&Value>, path: &str, errors: &mut Errors) {
 
 fn node(spec: &Value, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
-    for (position, taint) in list(spec, "taints").iter().enumerate() {
+    for (position, taint) in items(spec, "taints").iter().enumerate() {
         let at = index("spec.taints", position);
         let (name, value) = (text(taint, "key"), text(taint, "value"));
         let wrong = names::qualified(name);
@@ -103,7 +103,7 @@ fn priority_class(class: &Value, old: Option<&Value>, errors: &mut Errors) {
         .pointer("/metadata/name")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    let value = number(class, "value").unwrap_or_default();
+    let value = integer(class, "value").unwrap_or_default();
     if name.starts_with("system-") {
         if !SYSTEM_CLASSES.contains(&(name, value)) {
             let words = format!(
@@ -134,7 +134,7 @@ fn priority_class(class: &Value, old: Option<&Value>, errors: &mut Errors) {
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
 fn access_modes(spec: &Value, errors: &mut Errors) {
-    let modes = list(spec, "accessModes");
+    let modes = items(spec, "accessModes");
     if modes.is_empty() {
         errors.push(FieldError::required(
             "spec.accessModes",
@@ -291,14 +291,14 @@ fn disruption_budget(spec: &Value, errors: &mut Errors) {
 }
 
 fn lease(spec: &Value, errors: &mut Errors) {
-    if let Some(seconds) = number(spec, "leaseDurationSeconds").filter(|seconds| *seconds <= 0) {
+    if let Some(seconds) = integer(spec, "leaseDurationSeconds").filter(|seconds| *seconds <= 0) {
         errors.push(FieldError::invalid(
             "spec.leaseDurationSeconds",
             seconds,
             "must be greater than 0",
         ));
     }
-    if let Some(count) = number(spec, "leaseTransitions").filter(|count| *count < 0) {
+    if let Some(count) = integer(spec, "leaseTransitions").filter(|count| *count < 0) {
         errors.push(FieldError::invalid(
             "spec.leaseTransitions",
             count,
@@ -308,27 +308,27 @@ fn lease(spec: &Value, errors: &mut Errors) {
 }
 
 fn role(kind: &str, role: &Value, errors: &mut Errors) {
-    for (position, rule) in list(role, "rules").iter().enumerate() {
+    for (position, rule) in items(role, "rules").iter().enumerate() {
         let at = index("rules", position);
         let required = |field: &str, words: &str| FieldError::required(child(&at, field), words);
-        if list(rule, "verbs").is_empty() {
+        if items(rule, "verbs").is_empty() {
             errors.push(required("verbs", "verbs must contain at least one value"));
         }
-        if !list(rule, "nonResourceURLs").is_empty() {
+        if !items(rule, "nonResourceURLs").is_empty() {
             if kind == "Role" {
-                let value = Value::from(list(rule, "nonResourceURLs").to_vec());
+                let value = Value::from(items(rule, "nonResourceURLs").to_vec());
                 let words = "namespaced rules cannot apply to non-resource URLs";
                 errors.push(FieldError::invalid(child(&at, "nonResourceURLs"), value, words));
             }
             continue;
         }
-        if list(rule, "apiGroups").is_empty() {
+        if items(rule, "apiGroups").is_empty() {
             errors.push(required(
                 "apiGroups",
                 "resource rules must supply at least one api group",
             ));
         }
-        if list(rule, "resources").is_empty() {
+        if items(rule, "resources").is_empty() {
             errors.push(required(
                 "resources",
                 "resource rules must supply at least one resource",
@@ -359,7 +359,7 @@ fn binding(kind: &str, new: &Value, old: Option<&Value>, errors: &mut Errors) {
             );
         }
     }
-    for (position, subject) in list(new, "subjects").iter().enumerate() {
+    for (position, subject) in items(new, "subjects").iter().enumerate() {
         let at = index("subjects", position);
         if text(subject, "name").is_empty() {
             errors.push(FieldError::required(child(&at, "name"), ""));
@@ -407,7 +407,7 @@ fn event(event: &Value, errors: &mut Errors) {
 
 fn limit_range(spec: &Value, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
-    for (position, item) in list(spec, "limits").iter().enumerate() {
+    for (position, item) in items(spec, "limits").iter().enumerate() {
         let at = index("spec.limits", position);
         let kind = text(item, "type");
         if kind.is_empty() {

@@ -1,12 +1,8 @@
 //! Single cells: ages, lists, and what a custom column shows.
 
+use basalt_api::json::text;
 use jiff::Timestamp;
 use serde_json::Value;
-
-/// Text at a JSON pointer; empty if there is none.
-pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
-}
 
 /// Text at a pointer, or `<none>`.
 pub(super) fn or_none(object: &Value, pointer: &str) -> Value {
@@ -16,15 +12,6 @@ pub(super) fn or_none(object: &Value, pointer: &str) -> Value {
 /// The text, or `<none>`.
 pub(super) fn none_if_empty(text: &str) -> Value {
     Value::from(if text.is_empty() { "<none>" } else { text })
-}
-
-/// The list at a pointer; empty if there is none.
-pub(super) fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
 }
 
 /// How many entries the map or list at a pointer has.

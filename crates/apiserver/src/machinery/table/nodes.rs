@@ -1,6 +1,8 @@
 //! Rows of nodes, services and endpoints: what has addresses.
 
-use super::cells::{list, name, none_if_empty, object_age, or_none, pairs, plain, text};
+use basalt_api::json::{items, text};
+
+use super::cells::{name, none_if_empty, object_age, or_none, pairs, plain};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -37,7 +39,7 @@ pub(super) fn node(node: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn node_status(node: &Value) -> String {
-    let ready = list(node, "/status/conditions")
+    let ready = items(node, "/status/conditions")
         .iter()
         .find(|condition| text(condition, "/type") == "Ready");
     let mut status = match ready.map(|condition| text(condition, "/status")) {
@@ -67,7 +69,7 @@ fn node_roles(node: &Value) -> Value {
 }
 
 fn node_address(node: &Value, kind: &str) -> Value {
-    let found = list(node, "/status/addresses")
+    let found = items(node, "/status/addresses")
         .iter()
         .find(|address| text(address, "/type") == kind);
     found.map_or_else(|| Value::from("<none>"), |address| or_none(address, "/address"))
@@ -90,7 +92,7 @@ pub(super) fn service(service: &Value, now: Timestamp) -> Vec<Value> {
         or_none(service, "/spec/clusterIP"),
         Value::from(external_ip(service)),
         none_if_empty(
-            &list(service, "/spec/ports")
+            &items(service, "/spec/ports")
                 .iter()
                 .map(service_port)
                 .collect::<Vec<_>>()
@@ -102,7 +104,7 @@ pub(super) fn service(service: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn external_ip(service: &Value) -> String {
-    let given: Vec<String> = list(service, "/spec/externalIPs").iter().map(plain).collect();
+    let given: Vec<String> = items(service, "/spec/externalIPs").iter().map(plain).collect();
     let or_none = |words: Vec<String>| {
         if words.is_empty() {
             "<none>".to_owned()
@@ -113,7 +115,7 @@ fn external_ip(service: &Value) -> String {
     match text(service, "/spec/type") {
         "ExternalName" => text(service, "/spec/externalName").to_owned(),
         "LoadBalancer" => {
-            let ingress = list(service, "/status/loadBalancer/ingress").iter();
+            let ingress = items(service, "/status/loadBalancer/ingress").iter();
             let address = |entry: &Value| match text(entry, "/ip") {
                 "" => text(entry, "/hostname").to_owned(),
                 ip => ip.to_owned(),
@@ -142,9 +144,9 @@ pub(super) const ENDPOINTS_HEADS: &[&str] = &["Name!", "Endpoints", "Age"];
 
 pub(super) fn endpoints(endpoints: &Value, now: Timestamp) -> Vec<Value> {
     let mut found = Vec::new();
-    for subset in list(endpoints, "/subsets") {
-        let ports = list(subset, "/ports");
-        for address in list(subset, "/addresses") {
+    for subset in items(endpoints, "/subsets") {
+        let ports = items(subset, "/ports");
+        for address in items(subset, "/addresses") {
             let ip = text(address, "/ip");
             if ports.is_empty() {
                 found.push(ip.to_owned());

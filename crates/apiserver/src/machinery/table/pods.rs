@@ -1,6 +1,8 @@
 //! Rows of pods.
 
-use super::cells::{list, name, none_if_empty, object_age, or_none, since, text};
+use basalt_api::json::{items, text};
+
+use super::cells::{name, none_if_empty, object_age, or_none, since};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -58,18 +60,18 @@ pub(super) fn conditions(pod: &Value) -> Option<Value> {
 }
 
 fn ip(pod: &Value) -> Value {
-    let first = list(pod, "/status/podIPs").first().map(|entry| text(entry, "/ip"));
+    let first = items(pod, "/status/podIPs").first().map(|entry| text(entry, "/ip"));
     none_if_empty(first.unwrap_or_else(|| text(pod, "/status/podIP")))
 }
 
 fn condition<'a>(pod: &'a Value, kind: &str) -> Option<&'a Value> {
-    list(pod, "/status/conditions")
+    items(pod, "/status/conditions")
         .iter()
         .find(|condition| text(condition, "/type") == kind)
 }
 
 fn readiness_gates(pod: &Value) -> Value {
-    let gates = list(pod, "/spec/readinessGates");
+    let gates = items(pod, "/spec/readinessGates");
     if gates.is_empty() {
         return Value::from("<none>");
     }
@@ -98,7 +100,7 @@ fn last_end(status: &Value) -> Option<Timestamp> {
 }
 
 fn is_sidecar(pod: &Value, container: &str) -> bool {
-    list(pod, "/spec/initContainers")
+    items(pod, "/spec/initContainers")
         .iter()
         .any(|init| text(init, "/name") == container && text(init, "/restartPolicy") == "Always")
 }
@@ -111,12 +113,12 @@ fn summarise(pod: &Value) -> Summary {
         restarts: 0,
         last_restart: None,
     };
-    let init = list(pod, "/spec/initContainers");
+    let init = items(pod, "/spec/initContainers");
     let sidecars = init
         .iter()
         .filter(|container| text(container, "/restartPolicy") == "Always")
         .count();
-    summary.total = list(pod, "/spec/containers").len() + sidecars;
+    summary.total = items(pod, "/spec/containers").len() + sidecars;
     if !initialising(pod, init.len(), &mut summary) {
         running(pod, &mut summary);
     }
@@ -149,7 +151,7 @@ fn first_status(pod: &Value) -> String {
 
 /// Looks at init containers; true while one of them holds the pod back.
 fn initialising(pod: &Value, count: usize, summary: &mut Summary) -> bool {
-    for (position, status) in list(pod, "/status/initContainerStatuses").iter().enumerate() {
+    for (position, status) in items(pod, "/status/initContainerStatuses").iter().enumerate() {
         summary.restarts += restarts(status);
         summary.last_restart = summary.last_restart.max(last_end(status));
         let sidecar = is_sidecar(pod, text(status, "/name"));
@@ -175,7 +177,7 @@ fn initialising(pod: &Value, count: usize, summary: &mut Summary) -> bool {
 
 fn running(pod: &Value, summary: &mut Summary) {
     let mut any_running = false;
-    for status in list(pod, "/status/containerStatuses").iter().rev() {
+    for status in items(pod, "/status/containerStatuses").iter().rev() {
         summary.restarts += restarts(status);
         summary.last_restart = summary.last_restart.max(last_end(status));
         let waiting = text(status, "/state/waiting/reason");

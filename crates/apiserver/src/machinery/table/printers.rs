@@ -1,8 +1,10 @@
 //! Which printer a built-in kind has, and the rows of the small kinds.
 
+use basalt_api::json::{items, text};
+
 use super::{
     Row,
-    cells::{list, name, none_if_empty, object_age, pairs, plain, since, size, text},
+    cells::{name, none_if_empty, object_age, pairs, plain, since, size},
     nodes, pods, storage,
 };
 use jiff::Timestamp;
@@ -239,7 +241,7 @@ fn lease(lease: &Value, now: Timestamp) -> Vec<Value> {
 fn binding(binding: &Value, now: Timestamp) -> Vec<Value> {
     let role = format!("{}/{}", text(binding, "/roleRef/kind"), text(binding, "/roleRef/name"));
     let subjects = |kind: &str| {
-        let of_kind = list(binding, "/subjects")
+        let of_kind = items(binding, "/subjects")
             .iter()
             .filter(|subject| text(subject, "/kind") == kind);
         let words = of_kind.map(|subject| match text(subject, "/namespace") {

@@ -1,6 +1,8 @@
 //! Rows of volumes, claims and storage classes.
 
-use super::cells::{list, name, object_age, text};
+use basalt_api::json::{items, text};
+
+use super::cells::{name, object_age};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -26,7 +28,7 @@ pub(super) fn volume(volume: &Value, now: Timestamp) -> Vec<Value> {
     vec![
         name(volume),
         Value::from(text(volume, "/spec/capacity/storage")),
-        access_modes(list(volume, "/spec/accessModes")),
+        access_modes(items(volume, "/spec/accessModes")),
         Value::from(text(volume, "/spec/persistentVolumeReclaimPolicy")),
         phase(volume),
         Value::from(claim),
@@ -63,7 +65,7 @@ pub(super) fn claim(claim: &Value, now: Timestamp) -> Vec<Value> {
         Value::from(text(claim, "/spec/volumeName")),
         Value::from(capacity),
         if bound {
-            access_modes(list(claim, "/status/accessModes"))
+            access_modes(items(claim, "/status/accessModes"))
         } else {
             Value::from("")
         },

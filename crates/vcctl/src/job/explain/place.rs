@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::{integer_or_zero, text};
 use basalt_api::names;
 use basalt_api::quantity::Quantity;
 use serde_json::Value;
 
-use crate::output::{number, text};
 use crate::resources::amount;
 
 /// More levels than any tree may have: where it is damaged, the way up ends.
@@ -51,7 +51,7 @@ impl<'a> Places<'a> {
     /// Jobs that wait in a queue, by its status.
     pub(super) fn waiting(&self, queue: &str) -> Option<i64> {
         let queue = self.0.get(queue)?;
-        Some(number(queue, "/status/pending").saturating_add(number(queue, "/status/inqueue")))
+        Some(integer_or_zero(queue, "/status/pending").saturating_add(integer_or_zero(queue, "/status/inqueue")))
     }
 
     /// What a queue holds of a resource: each of its children that holds any, or the queue itself.

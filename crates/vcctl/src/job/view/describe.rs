@@ -1,5 +1,6 @@
 //! A job as text: blocks as `kubectl describe` has them.
 
+use basalt_api::json::{integer_or_zero, text};
 use basalt_api::names;
 use serde_json::{Map, Value};
 
@@ -8,7 +9,6 @@ use crate::events;
 use crate::output::age::age;
 use crate::output::page::{Page, moment};
 use crate::output::table::{Cell, Table};
-use crate::output::{number, text};
 use crate::pod;
 use crate::resources;
 use crate::terminal::Look;
@@ -88,8 +88,11 @@ fn head(page: &mut Page, job: &Value, now: jiff::Timestamp) {
     page.line_if_any("Reason", text(job, "/status/state/reason"));
     page.line_if_any("Message", text(job, "/status/state/message"));
     page.line_if_any("Ran for", text(job, "/status/runningDuration"));
-    let retries = number(job, "/status/retryCount");
-    page.line("Retries", &format!("{retries} of {}", number(job, "/spec/maxRetry")));
+    let retries = integer_or_zero(job, "/status/retryCount");
+    page.line(
+        "Retries",
+        &format!("{retries} of {}", integer_or_zero(job, "/spec/maxRetry")),
+    );
 }
 
 fn spec(page: &mut Page, job: &Value) {
@@ -97,7 +100,7 @@ fn spec(page: &mut Page, job: &Value) {
     page.line("Queue", queue(job));
     page.line("Scheduler", text(spec, "/schedulerName"));
     page.line_if_any("Priority", text(spec, "/priorityClassName"));
-    let need = number(spec, "/minAvailable");
+    let need = integer_or_zero(spec, "/minAvailable");
     page.line("Pods", &format!("{}, {need} must run together", replicas(job)));
     if let Some(success) = spec["minSuccess"].as_i64() {
         page.line("Min success", &format!("{success} pods"));
@@ -177,13 +180,15 @@ fn task_table(job: &Value) -> Table {
             let containers = task.pointer("/template/spec/containers").and_then(Value::as_array);
             containers.into_iter().flatten()
         };
-        let replicas = number(task, "/replicas");
+        let replicas = integer_or_zero(task, "/replicas");
         let mut row: Vec<Cell> = vec![
             name.into(),
             replicas.into(),
             task["minAvailable"].as_i64().unwrap_or(replicas).into(),
         ];
-        row.extend(["Pending", "Running", "Succeeded", "Failed"].map(|phase| Cell::from(number(&counts[phase], ""))));
+        row.extend(
+            ["Pending", "Running", "Succeeded", "Failed"].map(|phase| Cell::from(integer_or_zero(&counts[phase], ""))),
+        );
         let images: Vec<&str> = containers().map(|container| text(container, "/image")).collect();
         let requests = resources::sum(containers().map(|container| &container["resources"]["requests"]));
         let before: Vec<&str> = words(&task["dependsOn"]["name"]).collect();

@@ -1,12 +1,12 @@
 //! The tree as a table: names indented, numbers, and a bar in what is left of the line.
 
+use basalt_api::json::text;
 use serde_json::Value;
 
 use super::super::reservation::Reservation;
 use super::super::{deserved, name, state_colour};
 use super::forest::Branch;
 use crate::output::table::{Cell, Table};
-use crate::output::text;
 use crate::resources::{amount, show};
 use crate::terminal::Colour;
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use basalt_api::json::{integer_or_zero, text};
 use serde_json::Value;
 
 use super::super::reservation::Reservation;
@@ -9,7 +10,6 @@ use super::super::{deserved, list, name, state_colour};
 use crate::events;
 use crate::output::page::{Page, moment};
 use crate::output::table::{Cell, Table};
-use crate::output::{number, text};
 use crate::resources::{self, show};
 use crate::terminal::Look;
 
@@ -34,8 +34,8 @@ impl Subject<'_> {
         page.painted("State", state, state_colour(state));
         page.line("Wanted state", text(queue, "/spec/state"));
         page.line("Parent", text(queue, "/spec/parent"));
-        page.line("Weight", &number(queue, "/spec/weight").to_string());
-        page.line("Priority", &number(queue, "/spec/priority").to_string());
+        page.line("Weight", &integer_or_zero(queue, "/spec/weight").to_string());
+        page.line("Priority", &integer_or_zero(queue, "/spec/priority").to_string());
         let reclaimable = queue["spec"]["reclaimable"].as_bool().unwrap_or(true);
         page.line("Reclaimable", if reclaimable { "yes" } else { "no" });
         page.line("Share", text(queue, "/status/share"));
@@ -127,7 +127,7 @@ fn counters(queue: &Value) -> Table {
         "aborted",
     ];
     let mut row = vec![Cell::from(list::total(queue))];
-    row.extend(names.map(|counter| Cell::from(number(&queue["status"], &format!("/{counter}")))));
+    row.extend(names.map(|counter| Cell::from(integer_or_zero(&queue["status"], &format!("/{counter}")))));
     table.row(row);
     table
 }
