@@ -1,11 +1,11 @@
 //! Reading JSON that nobody has promised anything about.
 
-use basalt_api::json::at;
+use basalt_api::json::value_or_null;
 use serde_json::Value;
 
 /// Whether the number at a pointer says nothing: clients write an unset number as zero or leave it out.
 pub(crate) fn absent_or_zero(value: &Value, pointer: &str) -> bool {
-    let number = at(value, pointer);
+    let number = value_or_null(value, pointer);
     number.is_null() || number.as_i64() == Some(0)
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn brief(value: &Value) -> String {
 /// Whether nothing is written at a pointer: absent, null or an empty text. Something of another type is not
 /// nothing, and is not filled in over.
 pub(crate) fn unset(value: &Value, pointer: &str) -> bool {
-    let here = at(value, pointer);
+    let here = value_or_null(value, pointer);
     here.is_null() || here == ""
 }
 

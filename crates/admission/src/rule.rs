@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use basalt_api::json::text;
+use basalt_api::json::string_at;
 use basalt_api::names;
 use serde_json::Value;
 
@@ -59,7 +59,7 @@ impl Case<'_> {
             _ => "Queue",
         };
         let name = match self.request.name {
-            "" => text(self.object, "/metadata/generateName"),
+            "" => string_at(self.object, "/metadata/generateName"),
             name => name,
         };
         match self.request.namespace {

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use basalt_apiserver::face::{FaceOptions, Pki, Server, ServerOptions, index, serve_tls};
+use basalt_apiserver::http::{FaceOptions, Pki, Server, ServerOptions, index, serve_tls};
 use basalt_apiserver::store::{Backend, Options, Store};
 
 #[tokio::main]

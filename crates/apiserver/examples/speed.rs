@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use axum::body::Body;
-use basalt_apiserver::face::{Identity, Server, ServerOptions, index};
+use basalt_apiserver::http::{Identity, Server, ServerOptions, index};
 use basalt_apiserver::store::{Backend, Options, Store};
 use futures::StreamExt;
 use http::Request;

@@ -1,10 +1,8 @@
-//! The embedded Kubernetes API: store, watch, http face.
+//! The embedded Kubernetes API server: a durable, revisioned [`store`], the API over [`http`], and the workers that a
+//! cluster counts on (garbage collection, namespaces, service accounts, …).
 
-pub mod face;
-pub mod machinery;
-mod pairs;
+pub mod http;
 pub mod store;
 mod workers;
 
-pub use pairs::Pairs;
 pub use workers::Workers;

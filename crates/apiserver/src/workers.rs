@@ -13,7 +13,7 @@ mod volumes;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::face::{ApiError, ApiResult, Call, Modified, Server, modify};
+use crate::http::{ApiError, ApiResult, Call, Modified, Server, modify};
 
 /// The running workers; they end when this is dropped.
 #[derive(Debug)]

@@ -6,16 +6,15 @@ use std::process::ExitCode;
 use basalt_node::local::shim;
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::bench::Bench;
-use crate::controllers::ControllersArguments;
-use crate::logging::{self, LogFormat};
-use crate::manager::ManagerArguments;
-use crate::nodes::NodesArguments;
+use crate::commands::controllers::ControllersArguments;
+use crate::commands::manager::ManagerArguments;
+use crate::commands::nodes::NodesArguments;
+use crate::commands::scheduler::SchedulerArguments;
+use crate::commands::uninstall::UninstallArguments;
+use crate::commands::webhook::WebhookArguments;
 use crate::plan::PlanOptions;
-use crate::scheduler::SchedulerArguments;
-use crate::uninstall::UninstallArguments;
 use crate::up::UpOptions;
-use crate::webhook::WebhookArguments;
+use basalt_runtime::logging::{self, LogFlags};
 
 /// Batch scheduling for Kubernetes: queues, gangs, reservations; embedded or on any cluster.
 #[derive(Debug, Parser)]
@@ -36,24 +35,8 @@ Examples:
   basalt vcctl queue list             Volcano's command line
   basalt completion bash              shell completion, to be sourced")]
 struct Cli {
-    /// What is logged on stderr: a level or a filter such as `info` or `basalt_engine=debug`
-    #[arg(
-        long,
-        global = true,
-        env = "BASALT_LOG",
-        default_value = "warn",
-        value_name = "FILTER"
-    )]
-    log: String,
-    /// The form of what is logged
-    #[arg(
-        long,
-        global = true,
-        env = "BASALT_LOG_FORMAT",
-        default_value = "text",
-        value_name = "FORMAT"
-    )]
-    log_format: LogFormat,
+    #[command(flatten)]
+    log: LogFlags,
     #[command(subcommand)]
     command: Command,
 }
@@ -76,9 +59,6 @@ enum Command {
     Nodes(Box<NodesArguments>),
     /// Decide offline: manifests in, binds, evictions and reasons out
     Plan(Box<PlanOptions>),
-    /// Measure this machine: durable writes, gangs, reads, size
-    #[command(subcommand)]
-    Bench(Bench),
     /// Volcano's command line: queues and jobs
     #[command(disable_help_flag = true)]
     Vcctl {
@@ -109,20 +89,19 @@ pub fn main() -> ExitCode {
         return basalt_vcctl::run(std::env::args_os());
     }
     let cli = Cli::parse();
-    if let Err(error) = logging::start(&cli.log, cli.log_format) {
+    if let Err(error) = logging::start(&cli.log) {
         eprintln!("error: {error}");
         return ExitCode::from(2);
     }
     match cli.command {
         Command::Up(options) => report(crate::up::main(*options)),
-        Command::Manager(arguments) => report(crate::manager::main(*arguments)),
-        Command::Scheduler(arguments) => report(crate::scheduler::main(*arguments)),
-        Command::Controllers(arguments) => report(crate::controllers::main(*arguments)),
-        Command::Webhook(arguments) => report(crate::webhook::main(*arguments)),
-        Command::Uninstall(arguments) => report(crate::uninstall::main(*arguments)),
-        Command::Nodes(arguments) => report(crate::nodes::main(*arguments)),
+        Command::Manager(arguments) => report(crate::commands::manager::main(*arguments)),
+        Command::Scheduler(arguments) => report(crate::commands::scheduler::main(*arguments)),
+        Command::Controllers(arguments) => report(crate::commands::controllers::main(*arguments)),
+        Command::Webhook(arguments) => report(crate::commands::webhook::main(*arguments)),
+        Command::Uninstall(arguments) => report(crate::commands::uninstall::main(*arguments)),
+        Command::Nodes(arguments) => report(crate::commands::nodes::main(*arguments)),
         Command::Plan(options) => crate::plan::main(*options),
-        Command::Bench(bench) => report(bench.run()),
         Command::Vcctl { args } => basalt_vcctl::run(std::iter::once(OsString::from("vcctl")).chain(args)),
         Command::Completion { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "basalt", &mut std::io::stdout());

@@ -19,8 +19,8 @@ use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::process::{self, Stop};
 use crate::up::{System, UpOptions};
+use basalt_runtime::process::{self, Stop};
 use company::Company;
 use view::View;
 

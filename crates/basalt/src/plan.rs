@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use basalt_engine::rehearsal::Rehearsal;
+use basalt_engine::offline::OfflineRun;
 use basalt_engine::{Conf, Options};
 use jiff::Timestamp;
 
@@ -76,22 +76,22 @@ fn plan(options: &PlanOptions) -> anyhow::Result<()> {
         eprintln!("note: {note}");
     }
     let names = options.scheduler_name.clone();
-    let mut rehearsal = Rehearsal::new(
+    let mut run = OfflineRun::new(
         conf,
         Options {
             scheduler_names: names,
             ..Options::default()
         },
     );
-    cluster.events.into_iter().for_each(|event| rehearsal.apply(event));
+    cluster.events.into_iter().for_each(|event| run.apply(event));
     for cycle in 0..i64::from(options.cycles) {
         // A second passes from cycle to cycle, as it does with Volcano.
-        rehearsal.cycle(now.as_millisecond().saturating_add(cycle.saturating_mul(1000)));
+        run.run_cycle(now.as_millisecond().saturating_add(cycle.saturating_mul(1000)));
     }
     if options.output == "json" {
-        println!("{}", serde_json::to_string_pretty(rehearsal.report())?);
+        println!("{}", serde_json::to_string_pretty(run.report())?);
     } else {
-        print!("{}", table::render(rehearsal.report()));
+        print!("{}", table::render(run.report()));
     }
     Ok(())
 }

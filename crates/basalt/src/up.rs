@@ -1,6 +1,7 @@
 //! `basalt up`: the whole system in one process.
 
-pub(crate) mod definitions;
+mod definitions;
+mod hosting;
 mod options;
 mod system;
 
@@ -10,7 +11,7 @@ use std::time::Instant;
 pub use options::UpOptions;
 pub use system::{NodeWords, System, SystemOptions, store_options};
 
-use crate::process;
+use basalt_runtime::process;
 
 /// Runs the system until it is told to stop.
 pub fn main(options: UpOptions) -> anyhow::Result<()> {

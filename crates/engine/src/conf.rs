@@ -155,6 +155,11 @@ const FLAGS: &[&str] = &[
     "EnabledClusterOrder",
 ];
 
+/// Returns whether the engine has a plugin of this name.
+pub fn is_supported_plugin(name: &str) -> bool {
+    crate::plugin::KNOWN.contains(&name)
+}
+
 impl Conf {
     /// Reads a configuration.
     pub fn parse(text: &str) -> Result<Conf, ConfError> {
@@ -228,7 +233,7 @@ impl Conf {
     fn read_plugin(&mut self, entry: &Value, path: &str) -> Result<PluginConf, ConfError> {
         let entry = object(entry, path)?;
         let name = name_of(entry, path)?;
-        if !crate::plugin::KNOWN.contains(&name.as_str()) {
+        if !is_supported_plugin(&name) {
             if PLUGINS.contains(&name.as_str()) {
                 self.lacking
                     .push(format!("plugin {name:?} is not supported yet and is skipped"));

@@ -20,18 +20,23 @@ pub mod conf;
 mod engine;
 mod explain;
 pub mod facts;
-pub mod generate;
 pub mod ledger;
 pub mod model;
-pub mod mutants;
+mod mutants;
+pub mod offline;
 pub mod plan;
 pub mod plugin;
-pub mod rehearsal;
 pub mod resources;
 pub mod scenario;
 pub mod session;
+#[cfg(test)]
+mod testing;
+pub mod view;
 
 pub use crate::conf::{Conf, ConfError};
 pub use crate::engine::{Engine, Options, Statistics};
 pub use crate::facts::Event;
+#[cfg(feature = "mutants")]
+pub use crate::mutants::plant_mutant;
 pub use crate::plan::Plan;
+pub use crate::view::{NodeView, PodGroupView, PodView, QueueView};

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::facts::{ManifestError, PodFacts};
-use crate::rehearsal::Rehearsal;
+use crate::offline::OfflineRun;
 use crate::{Conf, ConfError, Event, Options};
 
 use self::expect::{HyperNodes, Seen};
@@ -189,16 +189,16 @@ impl Scenario {
     /// Runs it. `strict`: keys that were only observed count too. What needs something that we lack is run all the
     /// same, and its differences are notes.
     pub fn run(&self, strict: bool) -> Outcome {
-        let mut rehearsal = Rehearsal::new(self.conf.clone(), Options::default());
+        let mut run = OfflineRun::new(self.conf.clone(), Options::default());
         for event in &self.events {
-            rehearsal.apply(event.clone());
+            run.apply(event.clone());
         }
-        let before: BTreeMap<Arc<str>, PodFacts> = rehearsal.pods().clone();
+        let before: BTreeMap<Arc<str>, PodFacts> = run.pods().clone();
         for _ in 0..self.cycles {
-            rehearsal.cycle(NOW_MS);
+            run.run_cycle(NOW_MS);
         }
         let seen = Seen {
-            report: rehearsal.report(),
+            report: run.report(),
             pods: &before,
             hypernodes: &self.hypernodes,
         };

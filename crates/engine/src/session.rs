@@ -10,6 +10,7 @@ use crate::facts::Phase;
 use crate::ledger::{Claims, Ledger, Status};
 use crate::model::{ClassId, JobId, Model, NodeId, TaskId};
 
+pub(crate) use self::apply::is_meant;
 pub(crate) use self::crowds::{Crowds, Kin, Likeness};
 pub(crate) use self::locks::{Estate, Locks};
 

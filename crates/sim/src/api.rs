@@ -19,7 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use basalt_api::json::text as meta_text;
+pub use basalt_api::json::string_at as meta_text;
 pub use kind::{Key, Kind};
 
 /// A write request.

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use basalt_api::json::text;
+use basalt_api::json::string_at;
 use basalt_audit::{Decision, Finding, History, Rules, World, judge};
-use basalt_engine::plan::{Plan, Transaction, split_key};
-use basalt_engine::plugin::KNOWN;
+use basalt_engine::conf::is_supported_plugin;
+use basalt_engine::facts::{PodFacts, PodGroupFacts};
+use basalt_engine::offline::OfflineCluster;
+use basalt_engine::plan::{Plan, split_key};
 use basalt_engine::{Conf, ConfError, Engine, Event, Options};
 use serde_json::{Value, json};
 
@@ -40,7 +42,8 @@ type Key = (String, String, String);
 
 /// A cluster with its scheduler. Nothing happens in it that is not asked for.
 pub struct Cluster {
-    engine: Engine,
+    /// The scheduler, with what it is told; `objects` says the same as raw objects.
+    offline: OfflineCluster,
     rules: Rules,
     history: History,
     objects: BTreeMap<Key, Value>,
@@ -54,7 +57,7 @@ pub fn rules(conf: &str) -> Result<Rules, ConfError> {
     let mut raw: Value = serde_saphyr::from_str(conf).map_err(|error| ConfError::Yaml(error.to_string()))?;
     for tier in raw["tiers"].as_array_mut().into_iter().flatten() {
         if let Some(plugins) = tier["plugins"].as_array_mut() {
-            plugins.retain(|plugin| KNOWN.contains(&text(plugin, "/name")));
+            plugins.retain(|plugin| is_supported_plugin(string_at(plugin, "/name")));
         }
     }
     Ok(Rules::read(&raw))
@@ -65,7 +68,7 @@ impl Cluster {
     pub fn new(conf: &str, seed: u64) -> Result<Self, ConfError> {
         let parsed = Conf::parse(conf)?;
         Ok(Self {
-            engine: Engine::new(parsed, Options::default()),
+            offline: OfflineCluster::new(Engine::new(parsed, Options::default())).with_history(),
             rules: rules(conf)?,
             history: History::default(),
             objects: BTreeMap::new(),
@@ -73,11 +76,6 @@ impl Cluster {
             seed,
             made: 0,
         })
-    }
-
-    /// The scheduler.
-    pub fn engine(&self) -> &Engine {
-        &self.engine
     }
 
     /// All objects, by kind, namespace and name.
@@ -89,9 +87,9 @@ impl Cluster {
     pub fn put(&mut self, object: Value) -> Result<(), UnknownObject> {
         let event = Event::from_manifest(&object).map_err(|error| UnknownObject(error.to_string()))?;
         if let Some(event) = event {
-            self.engine.apply(&event);
+            self.offline.apply(event);
         }
-        let part = |pointer| text(&object, pointer).to_owned();
+        let part = |pointer| string_at(&object, pointer).to_owned();
         let key = (part("/kind"), part("/metadata/namespace"), part("/metadata/name"));
         self.objects.insert(key, object);
         Ok(())
@@ -101,7 +99,7 @@ impl Cluster {
     pub fn cycle(&mut self) -> Cycle {
         self.now_ms += 1_000;
         let world = World::read(self.objects.values());
-        let plan = self.engine.cycle(self.now_ms, self.seed);
+        let plan = self.offline.engine_mut().cycle(self.now_ms, self.seed);
         let decision = decision(&plan);
         let mut findings = judge(&world, &self.rules, &decision);
         let objects = &self.objects;
@@ -120,64 +118,55 @@ impl Cluster {
 
     /// Carries a plan out at once: bound pods run, evicted ones are gone, and their owners react.
     pub fn carry_out(&mut self, plan: &Plan, owners: Owners) -> Result<(), UnknownObject> {
-        for transaction in &plan.transactions {
-            self.write_status(transaction)?;
-            for bind in &transaction.binds {
-                self.change(&bind.pod, |pod| {
-                    pod["spec"]["nodeName"] = json!(*bind.node);
-                    pod["status"] = json!({"phase": "Running"});
-                })?;
+        self.offline.take_history();
+        self.offline.carry_out(plan);
+        let mut gone = Vec::new();
+        for event in self.offline.take_history() {
+            match event {
+                Event::Pod(pod) => self.write_pod(&pod),
+                Event::PodGroup(group) => self.write_group(&group),
+                Event::PodGone { key, .. } => gone.extend(self.objects.remove(&pod_key(&key))),
+                _ => {}
             }
-            for wait in transaction.pipelined.iter().filter(|wait| wait.nominated) {
-                self.change(&wait.pod, |pod| pod["status"]["nominatedNodeName"] = json!(*wait.node))?;
-            }
-            for eviction in &transaction.evictions {
-                self.evict(&eviction.pod, owners)?;
-            }
+        }
+        if owners == Owners::MakeAgain {
+            gone.into_iter().try_for_each(|pod| self.recreate_pod(pod))?;
         }
         Ok(())
     }
 
-    fn change(&mut self, pod: &str, edit: impl FnOnce(&mut Value)) -> Result<(), UnknownObject> {
-        if let Some(mut object) = self.objects.get(&pod_key(pod)).cloned() {
-            edit(&mut object);
-            self.put(object)?;
+    /// Writes a pod's node, phase and nomination into its raw object.
+    fn write_pod(&mut self, pod: &PodFacts) {
+        let Some(object) = self.objects.get_mut(&pod_key(&pod.key)) else {
+            return;
+        };
+        if let Some(node) = &pod.node {
+            object["spec"]["nodeName"] = json!(**node);
         }
-        Ok(())
+        object["status"]["phase"] = json!(pod.phase);
+        match (&pod.nominated, object["status"].as_object_mut()) {
+            (Some(node), Some(status)) => drop(status.insert("nominatedNodeName".to_owned(), json!(**node))),
+            (None, Some(status)) => drop(status.remove("nominatedNodeName")),
+            (_, None) => {}
+        }
     }
 
-    fn write_status(&mut self, transaction: &Transaction) -> Result<(), UnknownObject> {
-        let (namespace, name) = split_key(&transaction.pod_group);
+    /// Writes a pod group's phase and counters into its raw object.
+    fn write_group(&mut self, group: &PodGroupFacts) {
+        let (namespace, name) = split_key(&group.key);
         let key = ("PodGroup".to_owned(), namespace.to_owned(), name.to_owned());
-        let Some(mut group) = self.objects.get(&key).cloned() else {
-            return Ok(());
+        let Some(object) = self.objects.get_mut(&key) else {
+            return;
         };
-        if let Some(phase) = transaction.phase {
-            group["status"]["phase"] = json!(phase);
-        }
-        if let Some(tally) = transaction.tally {
-            for (name, count) in [
-                ("running", tally.running),
-                ("succeeded", tally.succeeded),
-                ("failed", tally.failed),
-            ] {
-                group["status"][name] = json!(count);
-            }
-        }
-        self.put(group)
+        let status = &mut object["status"];
+        status["phase"] = json!(group.phase);
+        status["running"] = json!(group.tally.running);
+        status["succeeded"] = json!(group.tally.succeeded);
+        status["failed"] = json!(group.tally.failed);
     }
 
-    fn evict(&mut self, pod: &str, owners: Owners) -> Result<(), UnknownObject> {
-        let Some(mut object) = self.objects.remove(&pod_key(pod)) else {
-            return Ok(());
-        };
-        self.engine.apply(&Event::PodGone {
-            key: pod.into(),
-            uid: Some(text(&object, "/metadata/uid").into()),
-        });
-        if owners == Owners::LetGo {
-            return Ok(());
-        }
+    /// Creates an evicted pod again, under its name and with another uid.
+    fn recreate_pod(&mut self, mut object: Value) -> Result<(), UnknownObject> {
         self.made += 1;
         object["metadata"]["uid"] = json!(format!("made-{}", self.made));
         object["spec"]["nodeName"] = json!("");
@@ -194,7 +183,7 @@ fn pod_key(pod: &str) -> Key {
 /// The pod group of a pod.
 fn group_of(objects: &BTreeMap<Key, Value>, pod: &str) -> Option<String> {
     let (namespace, _) = split_key(pod);
-    let name = text(
+    let name = string_at(
         objects.get(&pod_key(pod))?,
         "/metadata/annotations/scheduling.k8s.io~1group-name",
     );

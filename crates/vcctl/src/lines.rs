@@ -1,6 +1,6 @@
 //! What a pod says, line by line.
 
-use basalt_api::json::{integer_or_zero, text};
+use basalt_api::json::{integer_or_zero, string_at};
 use futures::{AsyncBufRead, AsyncBufReadExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -28,7 +28,7 @@ pub fn begun(pod: &Value, wanted: Option<&str>) -> Option<i64> {
         .filter_map(|list| pod.pointer(list).and_then(Value::as_array))
         .flatten();
     let status = match wanted {
-        Some(wanted) => all.find(|status| text(status, "/name") == wanted)?,
+        Some(wanted) => all.find(|status| string_at(status, "/name") == wanted)?,
         None => all.next()?,
     };
     let begun = ["/state/running", "/state/terminated"]

@@ -5,7 +5,7 @@ pub(crate) mod page;
 pub(crate) mod table;
 
 use basalt_api::ResourceKind;
-use basalt_api::json::text;
+use basalt_api::json::string_at;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use table::Table;
@@ -110,7 +110,7 @@ pub(crate) fn to_names(kind: ResourceKind, items: &[Value]) -> String {
         format!(
             "{}/{}\n",
             kind.with_group(&kind.singular()),
-            neutral(text(item, "/metadata/name"))
+            neutral(string_at(item, "/metadata/name"))
         )
     };
     items.iter().map(name).collect()

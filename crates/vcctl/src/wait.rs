@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use basalt_api::ResourceKind;
-use basalt_api::json::text;
+use basalt_api::json::string_at;
 use clap::Args;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -88,7 +88,7 @@ pub(crate) async fn until(
 
 /// The uid of what is being deleted: the server answers with the object, or with a Status about it.
 fn uid(answer: &Value) -> Option<&str> {
-    [text(answer, "/metadata/uid"), text(answer, "/details/uid")]
+    [string_at(answer, "/metadata/uid"), string_at(answer, "/details/uid")]
         .into_iter()
         .find(|uid| !uid.is_empty())
 }

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use basalt_api::Quantity;
-use basalt_api::json::at;
+use basalt_api::json::value_or_null;
 use basalt_api::names;
 use basalt_api::quantity::Format;
 use serde_json::Value;
@@ -103,7 +103,7 @@ impl Kind {
     }
 
     fn list(self, queue: &Value) -> &Value {
-        at(queue, self.measure("").list())
+        value_or_null(queue, self.measure("").list())
     }
 
     /// The dimensions that a queue itself sets.

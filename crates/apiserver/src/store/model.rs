@@ -4,9 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use basalt_apimachinery::selector::CompactStringMap;
 use bytes::{Buf, Bytes};
-
-use crate::pairs::Pairs;
 
 /// A point in the store's one history. Every write gets its own; they only grow.
 pub type Revision = u64;
@@ -60,9 +59,9 @@ impl fmt::Debug for Key {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facets {
     /// Label pairs.
-    pub labels: Pairs,
+    pub labels: CompactStringMap,
     /// Field pairs (`spec.nodeName`).
-    pub fields: Pairs,
+    pub fields: CompactStringMap,
 }
 
 impl Facets {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::feed::{Change, Feed};
-use crate::face::{Call, Server, head, insert};
+use crate::http::{Call, Server, head, insert};
 use crate::store::Key;
 
 /// Runs for as long as the server.

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use basalt_apimachinery::json::{string_at, value_at};
+use basalt_apimachinery::selector::LabelSelector;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::change;
 use super::feed::{Change, Feed};
-use crate::face::{Call, Server, Sub, at, text, weigh};
-use crate::machinery::selector::LabelSelector;
+use crate::http::{Call, Server, Sub, weigh};
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
 
@@ -56,7 +57,7 @@ async fn count(server: &Server, namespace: &str) {
     };
     for object in server.store().list(BUDGETS, Some(namespace)).objects {
         let budget: Value = serde_json::from_slice(&object.body).unwrap_or_default();
-        let Some(Ok(selector)) = at(&budget, &["spec", "selector"]).map(LabelSelector::from_object) else {
+        let Some(Ok(selector)) = value_at(&budget, "/spec/selector").map(LabelSelector::from_object) else {
             continue;
         };
         let Ok(weight) = weigh(server.store(), namespace, &budget, &selector) else {
@@ -65,18 +66,18 @@ async fn count(server: &Server, namespace: &str) {
         let status = json!({
             "currentHealthy": weight.healthy, "desiredHealthy": weight.needed, "expectedPods": weight.total,
             "disruptionsAllowed": weight.healthy.saturating_sub(weight.needed).max(0),
-            "observedGeneration": at(&budget, &["metadata", "generation"]).cloned().unwrap_or_default(),
+            "observedGeneration": value_at(&budget, "/metadata/generation").cloned().unwrap_or_default(),
         });
         let call = Call {
             sub: Some(Sub::Status),
             ..Call::internal(server, kind, namespace, &object.key.name)
         };
-        if let Err(error) = change(&call, text(&budget, &["metadata", "uid"]), |new| {
+        if let Err(error) = change(&call, string_at(&budget, "/metadata/uid"), |new| {
             new["status"] = status.clone();
         })
         .await
         {
-            tracing::warn!(%error, budget = text(&budget, &["metadata", "name"]), "cannot write the status of a budget");
+            tracing::warn!(%error, budget = string_at(&budget, "/metadata/name"), "cannot write the status of a budget");
         }
     }
 }

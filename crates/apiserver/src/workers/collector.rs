@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::feed::Change;
-use crate::face::{FOREGROUND, ORPHAN, Server, head};
+use crate::http::{FOREGROUND, ORPHAN, Server, head};
 use crate::store::{Key, Object};
 use followers::{Followers, Seen};
 use index::Index;

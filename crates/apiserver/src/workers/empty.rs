@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use basalt_apimachinery::json::string_at;
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -11,8 +12,8 @@ use tokio::task::JoinSet;
 
 use super::feed::{Change, Feed};
 use super::{change, is_gone, release};
-use crate::face::{
-    ApiResult, CLEANUP_FINALIZER, Call, DEFINITIONS, DeleteOptions, Kind, Server, Sub, Verbs, delete_one, head, text,
+use crate::http::{
+    ApiResult, CLEANUP_FINALIZER, Call, DEFINITIONS, DeleteOptions, Kind, Server, Sub, Verbs, delete_one, head,
 };
 use crate::store::{Key, Revision};
 
@@ -72,8 +73,8 @@ pub(super) async fn definitions(server: Server) {
         let crd: Value = serde_json::from_slice(&object.body).unwrap_or_default();
         let resource = format!(
             "{}.{}",
-            text(&crd, &["spec", "names", "plural"]),
-            text(&crd, &["spec", "group"])
+            string_at(&crd, "/spec/names/plural"),
+            string_at(&crd, "/spec/group")
         );
         let contents = |server: &Server| {
             server

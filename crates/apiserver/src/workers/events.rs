@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use serde::Deserialize;
 
-use crate::face::{Call, DeleteOptions, Server, delete_one};
+use crate::http::{Call, DeleteOptions, Server, delete_one};
 use crate::store::Object;
 
 /// How many events are deleted at the same time.

@@ -1,10 +1,11 @@
 //! Claims of the default storage class are bound to made-up volumes; a volume goes with its claim.
 
+use basalt_apimachinery::json::{string_at, value_at};
 use serde_json::{Value, json};
 
 use super::feed::{Change, Feed};
 use super::{change, is_gone};
-use crate::face::{ApiResult, Call, DeleteOptions, Server, at, delete_one, head, insert, text};
+use crate::http::{ApiResult, Call, DeleteOptions, Server, delete_one, head, insert};
 use crate::store::{Key, Object};
 
 /// Runs for as long as the server.
@@ -29,10 +30,10 @@ fn volume_name(claim: &Object) -> String {
 
 async fn bind(server: &Server, object: &Object) -> ApiResult<()> {
     let claim: Value = serde_json::from_slice(&object.body).unwrap_or_default();
-    let class = text(&claim, &["spec", "storageClassName"]);
+    let class = string_at(&claim, "/spec/storageClassName");
     let is_ours = class.is_empty() || is_made_up(server, class);
-    let bound = text(&claim, &["status", "phase"]) == "Bound";
-    let elsewhere = text(&claim, &["spec", "volumeName"]);
+    let bound = string_at(&claim, "/status/phase") == "Bound";
+    let elsewhere = string_at(&claim, "/spec/volumeName");
     let name = volume_name(object);
     if !is_ours
         || bound
@@ -48,10 +49,10 @@ async fn bind(server: &Server, object: &Object) -> ApiResult<()> {
     ) else {
         return Ok(());
     };
-    let storage = at(&claim, &["spec", "resources", "requests", "storage"])
+    let storage = value_at(&claim, "/spec/resources/requests/storage")
         .cloned()
         .unwrap_or_else(|| json!("1Gi"));
-    let modes = at(&claim, &["spec", "accessModes"])
+    let modes = value_at(&claim, "/spec/accessModes")
         .cloned()
         .unwrap_or_else(|| json!(["ReadWriteOnce"]));
     let volume = json!({
@@ -73,7 +74,7 @@ async fn bind(server: &Server, object: &Object) -> ApiResult<()> {
     };
     let volume_call = Call::internal(server, volumes, "", &name);
     let status = |call: Call| Call {
-        sub: Some(crate::face::Sub::Status),
+        sub: Some(crate::http::Sub::Status),
         ..call
     };
     change(&status(volume_call), &volume_uid, |volume| {
@@ -95,8 +96,8 @@ async fn bind(server: &Server, object: &Object) -> ApiResult<()> {
 fn volume_of(server: &Server, name: &str, claim_uid: &str) -> Option<String> {
     let found = server.store().head(&Key::new("persistentvolumes", "", name))?;
     let volume: Value = serde_json::from_slice(&found.body).ok()?;
-    let ours = text(&volume, &["spec", "claimRef", "uid"]) == claim_uid;
-    ours.then(|| text(&volume, &["metadata", "uid"]).to_owned())
+    let ours = string_at(&volume, "/spec/claimRef/uid") == claim_uid;
+    ours.then(|| string_at(&volume, "/metadata/uid").to_owned())
 }
 
 /// Whether volumes of the class are made up here.
@@ -105,7 +106,7 @@ fn is_made_up(server: &Server, class: &str) -> bool {
         .store()
         .get(&Key::new("storageclasses.storage.k8s.io", "", class));
     let class = found.and_then(|class| serde_json::from_slice::<Value>(&class.body).ok());
-    class.is_some_and(|class| text(&class, &["provisioner"]).starts_with("basalt.sh/"))
+    class.is_some_and(|class| string_at(&class, "/provisioner").starts_with("basalt.sh/"))
 }
 
 async fn remove(server: &Server, claim: &Object) -> ApiResult<()> {

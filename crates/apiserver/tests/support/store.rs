@@ -56,7 +56,7 @@ fn index(_: &Key, body: &[u8]) -> Facets {
     let value = text.rsplit('"').nth(1).unwrap();
     Facets {
         labels: [("value", value)].into_iter().collect(),
-        fields: basalt_apiserver::Pairs::default(),
+        fields: basalt_apimachinery::selector::CompactStringMap::default(),
     }
 }
 

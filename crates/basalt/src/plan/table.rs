@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use basalt_api::quantity::ResourceList;
-use basalt_engine::rehearsal::Report;
+use basalt_engine::offline::PlanReport;
 
 /// What is bound where, who has to go, what waits and why, and the queues.
-pub(super) fn render(report: &Report) -> String {
+pub(super) fn render(report: &PlanReport) -> String {
     let mut text = String::new();
     let pairs = |pairs: &std::collections::BTreeMap<_, _>| -> Vec<Vec<String>> {
         let cells = |(pod, node): (&std::sync::Arc<str>, &std::sync::Arc<str>)| vec![pod.to_string(), node.to_string()];

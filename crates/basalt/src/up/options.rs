@@ -9,9 +9,9 @@ use basalt_api::fraction::Fraction;
 use basalt_node::local::agent::LocalOptions;
 
 use super::system::SystemOptions;
-use crate::live::scheduler::SchedulerOptions;
-use crate::nodes::NodeFlags;
-use crate::scheduling::{RelockFlags, SchedulingFlags};
+use crate::commands::nodes::NodeFlags;
+use crate::flags::scheduling::{RelockFlags, SchedulingFlags};
+use basalt_runtime::scheduler::SchedulerOptions;
 
 /// Run the whole system on this machine: API server, scheduler, controllers, nodes.
 #[derive(Debug, clap::Args)]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use basalt_admission::Settings;
 use basalt_apiserver::Workers;
-use basalt_apiserver::face::{FaceOptions, Pki, Rules, Server, ServerOptions, serve_tls};
+use basalt_apiserver::http::{FaceOptions, Pki, Rules, Server, ServerOptions, serve_tls};
 use basalt_apiserver::store::{Backend, Options as StoreOptions, Store};
 use basalt_node::fake::{self, FakeOptions, NodeTemplate, Size};
 use basalt_node::local::agent::{self, LocalNode, LocalOptions};
@@ -23,11 +23,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::definitions;
-use crate::hosting::Hosting;
-use crate::live::controllers::{self, ControllersOptions};
-use crate::live::executor::Executor;
-use crate::live::scheduler::{CONTENT_TYPE, Scheduler, SchedulerOptions};
-use crate::operations::one_page;
+use crate::monitoring::one_page;
+use crate::up::hosting::Hosting;
+use basalt_runtime::controllers::{self, ControllersOptions};
+use basalt_runtime::scheduler::{CONTENT_TYPE, Scheduler, SchedulerOptions};
+use basalt_runtime::write::executor::Executor;
 
 /// Schedulers whose pods are ours: Volcano's name, our own, and Kubernetes' default, for embedded there is no other.
 const SCHEDULERS: [&str; 3] = ["volcano", "basalt", "default-scheduler"];
@@ -364,7 +364,7 @@ fn keep_private(folder: &Path) -> anyhow::Result<()> {
 /// A store for the HTTP face, which says by what its objects are selected.
 pub fn store_options(backend: Backend) -> StoreOptions {
     StoreOptions {
-        indexer: basalt_apiserver::face::index,
+        indexer: basalt_apiserver::http::index,
         ..StoreOptions::new(backend)
     }
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use basalt::live::raw;
-use basalt::live::scheduler::{Face, Scheduler, SchedulerOptions};
 use basalt::up::{System, SystemOptions};
 use basalt_api::{Job, slim};
+use basalt_runtime::audited_objects;
+use basalt_runtime::scheduler::{Face, Scheduler, SchedulerOptions};
 use http::{Request, Response};
 use kube::api::{ListParams, PostParams};
 use kube::client::Body;
@@ -105,7 +105,7 @@ async fn until_whole(client: &Client, face: &Face) -> String {
             .filter(|pod| !pod.spec.node_name.is_empty() && !pod.is_deleting());
         let metrics = face.metrics().await;
         if bound.count() == 3 && metrics.contains("basalt_short_gangs_total") {
-            let findings = basalt_audit::check(&raw::objects(client).await.expect("all objects"));
+            let findings = basalt_audit::check(&audited_objects::objects(client).await.expect("all objects"));
             if findings.is_empty() {
                 return metrics;
             }

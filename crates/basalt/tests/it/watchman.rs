@@ -40,5 +40,7 @@ impl Watchman {
 }
 
 async fn read(client: &Client) -> Objects {
-    basalt::live::raw::objects(client).await.expect("all objects")
+    basalt_runtime::audited_objects::objects(client)
+        .await
+        .expect("all objects")
 }

@@ -4,9 +4,9 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use basalt::webhook::Webhook;
 use basalt_admission::{Review, Stage, admit};
-use basalt_apiserver::face::{FaceOptions, Pki, serve_router};
+use basalt_apiserver::http::{FaceOptions, Pki, serve_router};
+use basalt_webhook::Webhook;
 use kube::client::Body;
 use kube::{Client, Config};
 use rustls::pki_types::CertificateDer;

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use basalt_testkit::workload::GangWorkload;
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::facts::{Event, Phase};
-use crate::generate::Workload;
 use crate::ledger::Status;
 use crate::model::{Id, JobId, NodeId, TaskId};
 use crate::resources::{Amounts, Columns, DimId};
 use crate::session::{Checkpoint, State};
+use crate::testing::workload_events;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -32,8 +33,8 @@ fn status() -> impl Strategy<Value = Status> {
     ])
 }
 
-fn workload() -> Workload {
-    Workload {
+fn workload() -> GangWorkload {
+    GangWorkload {
         nodes: 3,
         jobs: 4,
         pods_per_job: 4,
@@ -46,7 +47,7 @@ fn workload() -> Workload {
 
 /// The events of the workload; every other group declares a minimum.
 fn events() -> Vec<Event> {
-    let mut events: Vec<Event> = workload().events().collect();
+    let mut events = workload_events(&workload());
     for (at, event) in events.iter_mut().enumerate() {
         if let Event::PodGroup(group) = event
             && at % 2 == 0

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Mismatch;
 use crate::facts::{PodFacts, PodPhase};
-use crate::rehearsal::Report;
+use crate::offline::PlanReport;
 
 /// Nodes by leaf of the network's tree.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ impl HyperNodes {
 
 /// What a run led to.
 pub(super) struct Seen<'a> {
-    pub(super) report: &'a Report,
+    pub(super) report: &'a PlanReport,
     /// The pods before the run.
     pub(super) pods: &'a BTreeMap<Arc<str>, PodFacts>,
     pub(super) hypernodes: &'a HyperNodes,

@@ -43,7 +43,7 @@ impl State {
 }
 
 /// Whether news of an end are about the object that is known: a late word about an earlier one of the same name is not.
-fn is_meant(uid: Option<&str>, known: &str) -> bool {
+pub(crate) fn is_meant(uid: Option<&str>, known: &str) -> bool {
     uid.is_none_or(|uid| uid == known)
 }
 

@@ -2,6 +2,7 @@
 
 mod neighbours;
 
+use basalt_testkit::workload::GangWorkload;
 use proptest::prelude::*;
 
 use super::{Checkpoint, State};
@@ -11,10 +12,10 @@ use crate::facts::{
     Constraints, Event, HostPort, NodeOperator, NodeRequirement, Phase, PodFacts, PodPhase, PodSelector, PodTerm,
     Spread, Ties,
 };
-use crate::generate::Workload;
 use crate::ledger::{Ledger, Status};
 use crate::model::{Id, JobId, NodeId, TaskId};
 use crate::plugin::{Fit, Hooks, Shape};
+use crate::testing::workload_events;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -100,7 +101,7 @@ fn tie(pod: &mut PodFacts, at: usize) {
 /// Six gangs of ten pods in three shapes and two queues; some pods run on nodes already, one of which is unknown.
 fn state() -> State {
     let mut state = State::default();
-    let workload = Workload {
+    let workload = GangWorkload {
         nodes: 5,
         jobs: 6,
         pods_per_job: 10,
@@ -109,7 +110,7 @@ fn state() -> State {
         depth: 3,
         locked: 40,
     };
-    for (at, mut event) in workload.events().enumerate() {
+    for (at, mut event) in workload_events(&workload).into_iter().enumerate() {
         if let Event::Pod(pod) = &mut event {
             tie(pod, at);
             if at % 4 == 0 {

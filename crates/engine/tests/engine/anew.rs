@@ -138,7 +138,13 @@ fn assert_anew_is_the_same(conf: &str, lines: &[String]) -> Result<(), TestCaseE
         new.cloned().collect()
     };
     prop_assert_eq!(told(&kept.plan, &anew.plan), told(&anew.plan, &kept.plan));
-    let wakes = |world: &World| world.engine.next_wake().is_some_and(|at| at < world.now_ms + 1_000);
+    let wakes = |world: &World| {
+        world
+            .cluster
+            .engine()
+            .next_wake()
+            .is_some_and(|at| at < world.now_ms + 1_000)
+    };
     let due = [wakes(&kept), wakes(&anew)];
     prop_assert_eq!(due[0], due[1], "one rests and the other does not");
     Ok(())

@@ -299,13 +299,13 @@ fn a_pod_made_anew_is_another_pod() {
         world.tell(line);
     }
     assert_eq!(world.decide(), ["g n1[g-w-0] Inqueue"]);
-    let mut pod = world.pods["ns/g-w-0"].clone();
+    let mut pod = world.cluster.pods()["ns/g-w-0"].clone();
     pod.uid = "another".into();
-    world.engine.apply(&basalt_engine::Event::Pod(pod));
-    world.engine.bind_failed("ns/g-w-0", "uid-g-w-0");
-    let plan = world.engine.cycle(0, 0);
+    world.cluster.engine_mut().apply(&basalt_engine::Event::Pod(pod));
+    world.cluster.engine_mut().bind_failed("ns/g-w-0", "uid-g-w-0");
+    let plan = world.cluster.engine_mut().cycle(0, 0);
     assert_eq!(plan.binds().map(|bind| &*bind.uid).collect::<Vec<_>>(), ["another"]);
-    assert_eq!(world.engine.statistics().assumed, 1);
+    assert_eq!(world.cluster.engine().statistics().assumed, 1);
 }
 
 #[test]
@@ -386,7 +386,7 @@ fn what_others_do_does_not_change_why_a_gang_waits() {
     world.decide();
     let before = world.plan.waiting.clone();
     assert_eq!(before.len(), 1000);
-    let busy_cycles = |world: &World| world.engine.statistics().busy_cycles;
+    let busy_cycles = |world: &World| world.cluster.engine().statistics().busy_cycles;
     for line in [
         "runs runs-w-0",
         "pod other scheduler=foreign on=n3",

@@ -9,6 +9,7 @@ use basalt_engine::facts::{
     Constraints, NodeFacts, Phase, PodFacts, PodGroupFacts, PodPhase, PriorityClassFacts, QueueFacts, Resources, Taint,
     TaintEffect, Toleration, amount,
 };
+use basalt_engine::offline::OfflineCluster;
 use basalt_engine::plan::{Bind, QueueState};
 use basalt_engine::{Conf, Engine, Event, Options, Plan};
 
@@ -51,14 +52,10 @@ pub(crate) fn check_conf(conf: &str, script: &str) {
 
 /// The cluster as the test tells it, and the engine that listens.
 pub(crate) struct World {
-    pub(crate) engine: Engine,
-    pub(crate) pods: BTreeMap<Arc<str>, PodFacts>,
-    pub(crate) groups: BTreeMap<Arc<str>, PodGroupFacts>,
+    pub(crate) cluster: OfflineCluster,
     pub(crate) now_ms: i64,
     born_ms: i64,
     pub(crate) plan: Plan,
-    /// Every event so far.
-    pub(crate) heard: Vec<Event>,
     /// Decided and not yet shown by the API.
     pub(crate) decided: Vec<Bind>,
     /// Every cycle looks at everything anew.
@@ -71,18 +68,16 @@ impl World {
     }
 
     pub(crate) fn with(conf: &str, options: Options) -> Self {
+        let engine = Engine::new(Conf::parse(conf).expect("a configuration"), options);
         let mut world = World {
-            engine: Engine::new(Conf::parse(conf).expect("a configuration"), options),
-            pods: BTreeMap::new(),
-            groups: BTreeMap::new(),
+            cluster: OfflineCluster::new(engine).with_history(),
             now_ms: 0,
             born_ms: 0,
             plan: Plan::default(),
-            heard: Vec::new(),
             decided: Vec::new(),
             forgetful: false,
         };
-        world.hear(Event::Queue(QueueFacts {
+        world.cluster.apply(Event::Queue(QueueFacts {
             name: "default".into(),
             ..Default::default()
         }));
@@ -96,40 +91,34 @@ impl World {
 
     fn put_pod(&mut self, pod: PodFacts) {
         let ended = |pod: &PodFacts| matches!(pod.phase, PodPhase::Succeeded | PodPhase::Failed);
-        if self.pods.get(&pod.key).is_some_and(ended) {
+        if self.cluster.pods().get(&pod.key).is_some_and(ended) {
             // A place of a pod that has ended is no place, even if one of its name comes back.
             self.decided.retain(|bind| bind.pod != pod.key);
         }
-        self.hear(Event::Pod(pod.clone()));
-        self.pods.insert(pod.key.clone(), pod);
+        self.cluster.apply(Event::Pod(pod));
     }
 
     /// Changes a pod that exists; one that is gone stays gone.
     fn change_pod(&mut self, name: &str, change: impl FnOnce(&mut PodFacts)) {
-        if let Some(mut pod) = self.pods.get(&*format!("ns/{name}")).cloned() {
+        if let Some(mut pod) = self.cluster.pods().get(&*format!("ns/{name}")).cloned() {
             change(&mut pod);
             self.put_pod(pod);
         }
-    }
-
-    fn hear(&mut self, event: Event) {
-        self.engine.apply(&event);
-        self.heard.push(event);
     }
 
     /// One line of a script.
     pub(crate) fn tell(&mut self, line: &str) {
         let words = Words::parse(line);
         match words.verb {
-            "node" => self.hear(Event::Node(words.node())),
+            "node" => self.cluster.apply(Event::Node(words.node())),
             "queue" => {
                 let created_ms = words.number("born").unwrap_or_else(|| self.born());
-                self.hear(Event::Queue(QueueFacts {
+                self.cluster.apply(Event::Queue(QueueFacts {
                     created_ms,
                     ..words.queue()
                 }));
             }
-            "class" => self.hear(Event::PriorityClass(PriorityClassFacts {
+            "class" => self.cluster.apply(Event::PriorityClass(PriorityClassFacts {
                 name: words.name.into(),
                 uid: words.uid(),
                 value: words.number("value").unwrap_or(0) as i32,
@@ -145,15 +134,14 @@ impl World {
             }
             "bound" => {
                 for bind in std::mem::take(&mut self.decided) {
-                    let name = bind.pod.trim_start_matches("ns/");
-                    self.change_pod(name, |pod| pod.node = Some(bind.node.clone()));
+                    self.cluster.bind_pod(&bind);
                 }
             }
             "phases" => self.write_phases(),
             "evicted" => {
-                let evictions = self.plan.transactions.iter().flat_map(|deed| &deed.evictions);
-                for pod in evictions.map(|eviction| eviction.pod.clone()).collect::<Vec<_>>() {
-                    self.tell(&format!("gone pod/{}", pod.trim_start_matches("ns/")));
+                for eviction in self.plan.evictions() {
+                    self.cluster.evict_pod(eviction);
+                    self.decided.retain(|bind| bind.pod != eviction.pod);
                 }
             }
             "runs" => self.change_pod(words.name, |pod| pod.phase = PodPhase::Running),
@@ -170,7 +158,9 @@ impl World {
             "unbound" => {
                 let key = format!("ns/{}", words.name);
                 self.decided.retain(|bind| *bind.pod != *key);
-                self.engine.bind_failed(&key, &format!("uid-{}", words.name));
+                self.cluster
+                    .engine_mut()
+                    .bind_failed(&key, &format!("uid-{}", words.name));
             }
             "refused" => {
                 let evictions = self
@@ -178,7 +168,7 @@ impl World {
                     .evictions()
                     .map(|eviction| (eviction.pod.clone(), eviction.uid.clone()));
                 for (pod, uid) in evictions.collect::<Vec<_>>() {
-                    self.engine.evict_failed(&pod, &uid);
+                    self.cluster.engine_mut().evict_failed(&pod, &uid);
                 }
             }
             "gone" => self.gone(&words),
@@ -194,8 +184,7 @@ impl World {
             created_ms,
             ..words.group()
         };
-        self.groups.insert(group.key.clone(), group.clone());
-        self.hear(Event::PodGroup(group));
+        self.cluster.apply(Event::PodGroup(group));
         for index in 0..words.number("pods").unwrap_or(0) {
             let name = format!("{}-{}-{index}", words.name, words.get("role").unwrap_or("w"));
             let created_ms = self.born();
@@ -210,18 +199,14 @@ impl World {
         let (kind, name) = words.name.split_once('/').expect("kind/name");
         let key: Arc<str> = format!("ns/{name}").into();
         match kind {
-            "pod" => {
-                self.pods.remove(&key);
-                // A place of a pod that is gone is no place, even if one of its name comes back.
-                self.decided.retain(|bind| bind.pod != key);
-            }
-            "gang" => drop(self.groups.remove(&key)),
+            // A place of a pod that is gone is no place, even if one of its name comes back.
+            "pod" => self.decided.retain(|bind| bind.pod != key),
             // A place on a node that is gone is no place, even if the node comes back.
             "node" => self.decided.retain(|bind| *bind.node != *name),
             _ => {}
         }
         let uid = words.get("uid").map(Arc::from);
-        self.hear(match kind {
+        self.cluster.apply(match kind {
             "node" => Event::NodeGone { name: name.into(), uid },
             "queue" => Event::QueueGone { name: name.into(), uid },
             "class" => Event::PriorityClassGone { name: name.into(), uid },
@@ -233,21 +218,17 @@ impl World {
     /// The API shows the phases of the last plan.
     fn write_phases(&mut self) {
         for transaction in std::mem::take(&mut self.plan.transactions) {
-            if let Some(group) = self.groups.get_mut(&transaction.pod_group) {
-                group.phase = transaction.phase.unwrap_or(group.phase);
-                group.tally = transaction.tally.unwrap_or(group.tally);
-                let group = group.clone();
-                self.hear(Event::PodGroup(group));
-            }
+            self.cluster.write_group_status(&transaction);
         }
     }
 
     /// One cycle, as text.
     pub(crate) fn decide(&mut self) -> Vec<String> {
         if self.forgetful {
-            self.engine.set_conf(self.engine.conf().clone());
+            let conf = self.cluster.engine().conf().clone();
+            self.cluster.engine_mut().set_conf(conf);
         }
-        let plan = self.engine.cycle(self.now_ms, 0);
+        let plan = self.cluster.engine_mut().cycle(self.now_ms, 0);
         let mut lines = Vec::new();
         let short = |key: &str| key.trim_start_matches("ns/").to_owned();
         for transaction in &plan.transactions {

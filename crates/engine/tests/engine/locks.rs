@@ -252,10 +252,16 @@ fn the_plugin_comes_and_goes_without_a_restart() {
     let locked =
         "wait g 1: queue \"a\": nodes are locked for another queue; 0/1 nodes: 1 locked for queue \"a\".".to_owned();
     assert_eq!(world.decide(), std::slice::from_ref(&locked));
-    world.engine.set_conf(Conf::parse(OFF).expect("a configuration"));
+    world
+        .cluster
+        .engine_mut()
+        .set_conf(Conf::parse(OFF).expect("a configuration"));
     assert_eq!(world.decide(), ["g n1[g-w-0]"]);
     world.tell("unbound g-w-0");
     world.tell("wait 1000");
-    world.engine.set_conf(Conf::parse(CONF).expect("a configuration"));
+    world
+        .cluster
+        .engine_mut()
+        .set_conf(Conf::parse(CONF).expect("a configuration"));
     assert_eq!(world.decide(), [locked]);
 }

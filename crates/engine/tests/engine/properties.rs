@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use basalt_engine::facts::{NodeFacts, PodFacts, PodPhase};
-use basalt_engine::model::Id as _;
 use basalt_engine::{Conf, Engine, Event, Options, Plan};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -166,7 +165,7 @@ pub(crate) fn history(runs: &'static str) -> impl Strategy<Value = Vec<String>> 
 /// What is on each node: pods that the API shows there, and pods that we decided to put there.
 fn taken(world: &World) -> BTreeMap<Arc<str>, Vec<PodFacts>> {
     let mut taken: BTreeMap<Arc<str>, Vec<PodFacts>> = BTreeMap::new();
-    for pod in world.pods.values() {
+    for pod in world.cluster.pods().values() {
         let decided = world
             .decided
             .iter()
@@ -181,7 +180,7 @@ fn taken(world: &World) -> BTreeMap<Arc<str>, Vec<PodFacts>> {
 
 fn nodes(world: &World) -> BTreeMap<Arc<str>, NodeFacts> {
     let mut nodes = BTreeMap::new();
-    for event in &world.heard {
+    for event in world.cluster.history() {
         match event {
             Event::Node(node) => drop(nodes.insert(node.name.clone(), node.clone())),
             Event::NodeGone { name, .. } => drop(nodes.remove(name)),
@@ -195,7 +194,7 @@ fn nodes(world: &World) -> BTreeMap<Arc<str>, NodeFacts> {
 fn assert_no_overcommit(world: &World) {
     let (taken, nodes) = (taken(world), nodes(world));
     for bind in world.plan.binds() {
-        let pod = &world.pods[&bind.pod];
+        let pod = &world.cluster.pods()[&bind.pod];
         assert!(
             pod.node.is_none() && !pod.gated && !pod.terminating,
             "{} may not be bound",
@@ -232,7 +231,7 @@ fn assert_gangs_whole(world: &World) {
         .filter(|transaction| !transaction.binds.is_empty())
     {
         let here = |pod: &&PodFacts| pod.group.as_ref() == Some(&transaction.pod_group);
-        let placed = world.pods.values().filter(here).filter(|pod| {
+        let placed = world.cluster.pods().values().filter(here).filter(|pod| {
             let ended_well = pod.phase == PodPhase::Succeeded;
             let alive = ended_well || (!pod.terminating && pod.phase != PodPhase::Failed);
             let decided = world.decided.iter().any(|bind| bind.pod == pod.key);
@@ -248,12 +247,12 @@ fn assert_gangs_whole(world: &World) {
 
 /// Nobody is bound to a node that is locked for others: worked out from what was told last about queues.
 fn assert_locks_hold(world: &World) {
-    let plugins = world.engine.conf().tiers.iter().flatten();
+    let plugins = world.cluster.engine().conf().tiers.iter().flatten();
     if plugins.filter(|plugin| plugin.name == "node_reservation").count() == 0 {
         return;
     }
     let mut queues = BTreeMap::new();
-    for event in &world.heard {
+    for event in world.cluster.history() {
         match event {
             Event::Queue(queue) => drop(queues.insert(queue.name.clone(), queue.clone())),
             Event::QueueGone { name, .. } => drop(queues.remove(name)),
@@ -281,7 +280,7 @@ fn assert_locks_hold(world: &World) {
         for bind in &transaction.binds {
             let holders = queues.values().filter(|queue| queue.locks.contains(&bind.node));
             let deepest = holders.map(|queue| way_up(&queue.name).len()).max();
-            let group = world.groups.get(&transaction.pod_group).expect("a group");
+            let group = world.cluster.groups().get(&transaction.pod_group).expect("a group");
             let way = way_up(&group.queue);
             let is_own = |queue: &Arc<str>| queues.get(queue).is_some_and(|queue| queue.locks.contains(&bind.node));
             let near = way.iter().find(|queue| is_own(queue)).map(|queue| way_up(queue).len());
@@ -349,34 +348,27 @@ fn last_words(heard: &[Event]) -> Vec<Event> {
 
 /// What is counted, by name.
 fn accounts(engine: &Engine) -> Vec<String> {
-    let (model, ledger) = (&engine.state().model, &engine.state().ledger);
-    let named = |amounts| format!("{:?}", model.dims.resources(&amounts));
-    let nodes = model.nodes.ids().map(|id| {
-        let (idle, future) = (ledger.idle().row(id.index()), ledger.future().row(id.index()));
-        format!("node {} {} {}", model.nodes.name(id), named(idle), named(future))
+    let nodes = engine
+        .nodes()
+        .map(|node| format!("node {} {:?} {:?}", node.name(), node.idle(), node.future_idle()));
+    let queues = engine
+        .queues()
+        .map(|queue| format!("queue {} {:?} {:?}", queue.name(), queue.allocated(), queue.requested()));
+    let groups = engine.groups().map(|group| {
+        let counts = [
+            group.pod_count(),
+            group.pending_pod_count(),
+            group.assumed_pod_count(),
+            group.ready_pod_count(),
+            group.scheduled_pod_count(),
+            group.unschedulable_pod_count(),
+        ];
+        let (pods, allocated) = (group.pods().len(), group.allocated());
+        format!("group {} {counts:?} {allocated:?} {pods}", group.key())
     });
-    let queues = model.queues.ids().map(|id| {
-        format!(
-            "queue {} {}",
-            model.queues.name(id),
-            named(ledger.queue_allocated().row(id.index()))
-        )
-    });
-    let jobs = model.jobs.ids().map(|id| {
-        let allocated = named(ledger.job_allocated().row(id.index()));
-        let (tasks, odd) = (model.jobs[id].tasks.len(), model.jobs[id].odd_tasks);
-        format!(
-            "job {} {:?} {allocated} {tasks} {odd}",
-            model.jobs.name(id),
-            ledger.counts(id)
-        )
-    });
-    let mut lines: Vec<String> = nodes.chain(queues).chain(jobs).collect();
-    lines.push(format!(
-        "{} pods, {} classes",
-        model.tasks.count(),
-        model.classes.count()
-    ));
+    let mut lines: Vec<String> = nodes.chain(queues).chain(groups).collect();
+    let statistics = engine.statistics();
+    lines.push(format!("{} pods, {} classes", statistics.pods, statistics.classes));
     lines.sort();
     lines
 }
@@ -400,10 +392,10 @@ proptest! {
         // Once the API shows everything, an engine with a long history counts as one that was told the outcome.
         world.tell("bound");
         let mut fresh = Engine::new(Conf::parse(conf).expect("a configuration"), Options::default());
-        for event in last_words(&world.heard) {
+        for event in last_words(world.cluster.history()) {
             fresh.apply(&event);
         }
-        prop_assert_eq!(accounts(&world.engine), accounts(&fresh));
+        prop_assert_eq!(accounts(world.cluster.engine()), accounts(&fresh));
     }
 
     /// Whatever comes and goes while room is made: groups without queues, pods without groups, nodes that vanish.
@@ -437,7 +429,7 @@ tiers:
         conf in conf(),
     ) {
         let (world, _) = run(conf, &lines);
-        let events = last_words(&world.heard);
+        let events = last_words(world.cluster.history());
         let mut shuffled: Vec<(u32, Event)> =
             events.iter().enumerate().map(|(at, event)| (order[at % order.len()], event.clone())).collect();
         shuffled.sort_by_key(|(key, _)| *key);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use basalt_engine::facts::{
     NodeFacts, Phase, PodFacts, PodGroupFacts, PodPhase, PriorityClassFacts, QueueFacts, Resources,
 };
+use basalt_engine::offline::OfflineCluster;
 use basalt_engine::{Conf, Engine, Event, Options, Plan};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -94,22 +95,19 @@ fn amounts(cpu: i64, memory: i64) -> Resources {
 
 /// The cluster at work.
 struct Site {
-    engine: Engine,
-    pods: BTreeMap<Arc<str>, PodFacts>,
-    groups: BTreeMap<Arc<str>, PodGroupFacts>,
+    offline: OfflineCluster,
     born: i64,
 }
 
 impl Site {
     fn new(cluster: &Cluster) -> Site {
+        let engine = Engine::new(Conf::parse(&cluster.conf).expect("a configuration"), Options::default());
         let mut site = Site {
-            engine: Engine::new(Conf::parse(&cluster.conf).expect("a configuration"), Options::default()),
-            pods: BTreeMap::new(),
-            groups: BTreeMap::new(),
+            offline: OfflineCluster::new(engine),
             born: 0,
         };
         for (value, name) in [(10, "low"), (100, "high")] {
-            site.engine.apply(&Event::PriorityClass(PriorityClassFacts {
+            site.offline.apply(Event::PriorityClass(PriorityClassFacts {
                 name: name.into(),
                 value,
                 ..Default::default()
@@ -119,7 +117,7 @@ impl Site {
         for (at, &(cpu, memory)) in cluster.nodes.iter().enumerate() {
             let mut allocatable = amounts(cpu, memory);
             allocatable.insert("pods".into(), 20);
-            site.engine.apply(&Event::Node(NodeFacts {
+            site.offline.apply(Event::Node(NodeFacts {
                 name: format!("n{at}").into(),
                 allocatable,
                 ..Default::default()
@@ -143,9 +141,9 @@ impl Site {
                 ..Default::default()
             })
         };
-        self.engine.apply(&queue("root".to_owned(), "", Resources::new()));
+        self.offline.apply(queue("root".to_owned(), "", Resources::new()));
         for branch in ["b1", "b2"] {
-            self.engine.apply(&queue(branch.to_owned(), "root", Resources::new()));
+            self.offline.apply(queue(branch.to_owned(), "root", Resources::new()));
         }
         for (at, &(cpu, memory, above)) in cluster.queues.iter().enumerate() {
             let parent = if tree && above > 0 {
@@ -154,7 +152,7 @@ impl Site {
                 "root".to_owned()
             };
             let event = queue(format!("q{at}"), &parent, amounts(cpu, memory));
-            self.engine.apply(&event);
+            self.offline.apply(event);
         }
     }
 
@@ -174,8 +172,7 @@ impl Site {
             )),
             ..Default::default()
         };
-        self.engine.apply(&Event::PodGroup(facts.clone()));
-        self.groups.insert(key.clone(), facts);
+        self.offline.apply(Event::PodGroup(facts));
         let mut places = Vec::new();
         for _ in 0..group.pods {
             let place = free
@@ -205,51 +202,32 @@ impl Site {
                 requests: amounts(group.cpu, group.memory),
                 ..Default::default()
             };
-            self.put(pod);
+            self.offline.apply(Event::Pod(pod));
         }
-    }
-
-    fn put(&mut self, pod: PodFacts) {
-        self.engine.apply(&Event::Pod(pod.clone()));
-        self.pods.insert(pod.key.clone(), pod);
     }
 
     fn running(&self, group: &str) -> usize {
         let of = |pod: &&PodFacts| pod.group.as_deref() == Some(group) && pod.node.is_some();
-        self.pods.values().filter(of).count()
+        self.offline.pods().values().filter(of).count()
     }
 
     /// What was decided happens: bound pods run, evicted ones are gone and made anew.
     fn carry_out(&mut self, plan: &Plan) {
-        for eviction in plan.evictions() {
-            let old = self.pods.remove(&eviction.pod).expect("an evicted pod exists");
-            self.engine.apply(&Event::PodGone {
-                key: old.key.clone(),
-                uid: Some(old.uid.clone()),
-            });
+        let evicted: Vec<PodFacts> = plan
+            .evictions()
+            .map(|eviction| self.offline.pods()[&eviction.pod].clone())
+            .collect();
+        self.offline.carry_out(plan);
+        for old in evicted {
             self.born += 1;
-            self.put(PodFacts {
+            self.offline.apply(Event::Pod(PodFacts {
                 uid: format!("uid-{}", self.born).into(),
                 created_ms: self.born,
                 phase: PodPhase::Pending,
                 node: None,
+                nominated: None,
                 ..old
-            });
-        }
-        for bind in plan.binds() {
-            let pod = self.pods[&bind.pod].clone();
-            self.put(PodFacts {
-                phase: PodPhase::Running,
-                node: Some(bind.node.clone()),
-                ..pod
-            });
-        }
-        for transaction in &plan.transactions {
-            if let (Some(phase), Some(group)) = (transaction.phase, self.groups.get_mut(&transaction.pod_group)) {
-                group.phase = phase;
-                let group = group.clone();
-                self.engine.apply(&Event::PodGroup(group));
-            }
+            }));
         }
     }
 }
@@ -258,7 +236,10 @@ impl Site {
 fn losses(site: &Site, plan: &Plan) -> BTreeMap<Arc<str>, (usize, usize)> {
     let mut losses: BTreeMap<Arc<str>, (usize, usize)> = BTreeMap::new();
     for eviction in plan.evictions() {
-        let group = site.pods[&eviction.pod].group.clone().expect("a victim has a group");
+        let group = site.offline.pods()[&eviction.pod]
+            .group
+            .clone()
+            .expect("a victim has a group");
         let had = site.running(&group);
         losses.entry(group).or_insert((had, 0)).1 += 1;
     }
@@ -270,7 +251,7 @@ fn check(cluster: &Cluster) -> Result<(), TestCaseError> {
     let mut owed: BTreeMap<Arc<str>, usize> = BTreeMap::new();
     let mut story = Vec::new();
     for (cycle, now_ms) in (0..CYCLES).zip((0..).step_by(1000)) {
-        let plan = site.engine.cycle(now_ms, 0);
+        let plan = site.offline.engine_mut().cycle(now_ms, 0);
         let text = serde_json::to_string(&plan.transactions).expect("plain data");
         story.push(format!("{cycle}: {text}"));
         let story = || story.join("\n");
@@ -288,7 +269,7 @@ fn check(cluster: &Cluster) -> Result<(), TestCaseError> {
             prop_assert!(served, "{} goes for nobody\n{}", eviction.pod, story());
         }
         for (group, (had, lost)) in losses(&site, &plan) {
-            let min = site.groups[&group].min_member as usize;
+            let min = site.offline.groups()[&group].min_member as usize;
             let whole = had - lost == 0 || had - lost >= min;
             prop_assert!(whole, "{group} is left with {} of {min}\n{}", had - lost, story());
         }

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use basalt_apiserver::Workers;
-use basalt_apiserver::face::{Server, ServerOptions, index};
+use basalt_apiserver::http::{Server, ServerOptions, index};
 use basalt_apiserver::store::{Backend, Options, Store};
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use kube::Client;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use basalt_api::json::{annotation, is_deleting, text};
+use basalt_api::json::{annotation, is_deleting, string_at};
 use basalt_api::{fake, names};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -33,19 +33,19 @@ impl Actor for Kubelet {
     fn take_in(&mut self, report: &Report, now: Timestamp) {
         let (pod, key) = (&report.object, report.key.clone());
         self.ends.remove(&key);
-        if report.gone || text(pod, "/spec/nodeName").is_empty() {
+        if report.gone || string_at(pod, "/spec/nodeName").is_empty() {
             return;
         }
         if is_deleting(pod) {
             self.todo.push_back(Request::Delete {
                 key,
-                uid: Some(text(pod, "/metadata/uid").to_owned()),
+                uid: Some(string_at(pod, "/metadata/uid").to_owned()),
                 revision: None,
                 grace: Some(0),
             });
             return;
         }
-        match text(pod, "/status/phase") {
+        match string_at(pod, "/status/phase") {
             "Pending" => {
                 let containers = containers(pod, || json!({"ready": true}));
                 let status = json!({"phase": "Running", "startTime": stamp(now), "containerStatuses": containers});
@@ -84,8 +84,8 @@ impl Actor for Kubelet {
 /// Writes a status onto the pod as it was seen: one that has ended since does not run again.
 fn patch(key: Key, pod: &Value, status: Value) -> Request {
     let conditions = [
-        ("uid", Some(text(pod, "/metadata/uid"))),
-        ("resourceVersion", Some(text(pod, "/metadata/resourceVersion"))),
+        ("uid", Some(string_at(pod, "/metadata/uid"))),
+        ("resourceVersion", Some(string_at(pod, "/metadata/resourceVersion"))),
     ];
     Request::Patch {
         key,
@@ -103,7 +103,7 @@ fn containers(pod: &Value, status: impl Fn() -> Value) -> Vec<Value> {
     let containers = pod.pointer("/spec/containers").and_then(Value::as_array);
     let named = containers.into_iter().flatten().map(|container| {
         let mut status = status();
-        status["name"] = json!(text(container, "/name"));
+        status["name"] = json!(string_at(container, "/name"));
         status
     });
     named.collect()
@@ -112,7 +112,7 @@ fn containers(pod: &Value, status: impl Fn() -> Value) -> Vec<Value> {
 /// When a pod that runs ends by itself.
 fn end(pod: &Value) -> Option<Timestamp> {
     let run_time = fake::millis(annotation(pod, names::RUN_TIME)).ok()?;
-    let started: Timestamp = text(pod, "/status/startTime").parse().ok()?;
+    let started: Timestamp = string_at(pod, "/status/startTime").parse().ok()?;
     started.checked_add(SignedDuration::from_millis(run_time)).ok()
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use basalt_api::json::text;
+use basalt_api::json::string_at;
 use basalt_api::quantity::ResourceList;
 use basalt_audit::{Finding, Rules, World, judge};
 use basalt_engine::facts::{ClaimFacts, Event, Resources, VolumeFacts, quantity};
@@ -73,7 +73,7 @@ struct Judge {
 
 impl Judge {
     fn see(&mut self, report: &Report) {
-        if report.gone || !text(&report.object, "/spec/nodeName").is_empty() {
+        if report.gone || !string_at(&report.object, "/spec/nodeName").is_empty() {
             self.believed.remove(&report.key);
         }
         if report.gone {
@@ -95,7 +95,10 @@ impl Judge {
     fn judge(&mut self, plan: &Plan) {
         let mut seen = self.seen.clone();
         for (key, (uid, node)) in &self.believed {
-            if let Some(pod) = seen.get_mut(key).filter(|pod| text(pod, "/metadata/uid") == &**uid) {
+            if let Some(pod) = seen
+                .get_mut(key)
+                .filter(|pod| string_at(pod, "/metadata/uid") == &**uid)
+            {
                 Arc::make_mut(pod)["spec"]["nodeName"] = json!(node);
             }
         }
@@ -201,7 +204,7 @@ impl Scheduler {
             "" => report.key.name.clone(),
             namespace => format!("{namespace}/{}", report.key.name).into(),
         };
-        let uid: Option<Arc<str>> = Some(text(&report.object, "/metadata/uid").into());
+        let uid: Option<Arc<str>> = Some(string_at(&report.object, "/metadata/uid").into());
         let event = match (&*report.typed, report.gone) {
             (Typed::Pod(pod), false) => Event::Pod((&**pod).into()),
             (Typed::Pod(_), true) => Event::PodGone { key, uid },

@@ -1,6 +1,6 @@
 //! Object metadata, as the API server keeps it.
 
-use basalt_api::json::items;
+use basalt_api::json::list_at;
 use serde_json::{Map, Value};
 
 /// The `metadata` map, made where it is absent; none for what is no object.
@@ -24,7 +24,7 @@ pub(crate) fn tidy(metadata: &mut Map<String, Value>) {
 
 /// Whether a finalizer holds the object.
 pub(crate) fn is_held(object: &Value) -> bool {
-    !items(object, "/metadata/finalizers").is_empty()
+    !list_at(object, "/metadata/finalizers").is_empty()
 }
 
 /// Only the server changes these.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use basalt_admission::{Operation, Settings, User, Verdict};
-use basalt_api::json::{is_deleting, text};
+use basalt_api::json::{is_deleting, string_at};
 use serde_json::{Value, json};
 
 use super::meta;
@@ -86,14 +86,14 @@ impl Api {
 
     fn patch(&mut self, key: &Key, status: bool, merge: &Value) -> Answer {
         let old = self.get(key).cloned().ok_or_else(|| not_found(key))?;
-        let revision = text(merge, "/metadata/resourceVersion");
-        if !revision.is_empty() && revision != text(&old, "/metadata/resourceVersion") {
+        let revision = string_at(merge, "/metadata/resourceVersion");
+        if !revision.is_empty() && revision != string_at(&old, "/metadata/resourceVersion") {
             return Err(conflict(
                 key,
                 "the object has been modified; apply your changes to the latest version",
             ));
         }
-        let (uid, is) = (text(merge, "/metadata/uid"), text(&old, "/metadata/uid"));
+        let (uid, is) = (string_at(merge, "/metadata/uid"), string_at(&old, "/metadata/uid"));
         if !uid.is_empty() && uid != is {
             return Err(other_uid(key, uid, is));
         }
@@ -114,11 +114,11 @@ impl Api {
 
     fn delete(&mut self, key: &Key, uid: Option<&str>, revision: Option<&str>, grace: Option<i64>) -> Answer {
         let old = self.get(key).cloned().ok_or_else(|| not_found(key))?;
-        let is = text(&old, "/metadata/uid");
+        let is = string_at(&old, "/metadata/uid");
         if let Some(wanted) = uid.filter(|wanted| *wanted != is) {
             return Err(other_uid(key, wanted, is));
         }
-        let is = text(&old, "/metadata/resourceVersion");
+        let is = string_at(&old, "/metadata/resourceVersion");
         if let Some(wanted) = revision.filter(|wanted| *wanted != is) {
             return Err(conflict(key, &format!("the version is {is}, not {wanted}")));
         }
@@ -137,8 +137,8 @@ impl Api {
     /// Writes into the object that it is being deleted.
     fn mark(&self, kind: Kind, wanted: Option<i64>, object: &mut Value) {
         let runs = kind == Kind::Pod
-            && !matches!(text(object, "/status/phase"), "Succeeded" | "Failed")
-            && !text(object, "/spec/nodeName").is_empty();
+            && !matches!(string_at(object, "/status/phase"), "Succeeded" | "Failed")
+            && !string_at(object, "/spec/nodeName").is_empty();
         let own = object
             .pointer("/spec/terminationGracePeriodSeconds")
             .and_then(Value::as_i64);
@@ -174,14 +174,14 @@ impl Api {
         for (name, uid, node) in binds {
             let key = Key::new(Kind::Pod, namespace, name);
             let old = self.get(&key).ok_or_else(|| not_found(&key))?;
-            let is = text(old, "/metadata/uid");
+            let is = string_at(old, "/metadata/uid");
             if !uid.is_empty() && uid != is {
                 return Err(other_uid(&key, uid, is));
             }
             if is_deleting(old) {
                 return Err(conflict(&key, "the pod is being deleted"));
             }
-            let has = text(old, "/spec/nodeName");
+            let has = string_at(old, "/spec/nodeName");
             if !has.is_empty() {
                 return Err(conflict(&key, &format!("the pod is already on node {has}")));
             }
@@ -278,7 +278,7 @@ fn begin(kind: Kind, object: &mut Value) {
     }
     match kind {
         Kind::Pod => {
-            if text(object, "/spec/nodeName").is_empty()
+            if string_at(object, "/spec/nodeName").is_empty()
                 && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
             {
                 spec.remove("nodeName");

@@ -10,7 +10,7 @@ use std::cell::Cell;
 
 use axum::body::Body;
 use basalt_api::resource_kind;
-use basalt_apiserver::face::{Identity, Server, ServerOptions, index};
+use basalt_apiserver::http::{Identity, Server, ServerOptions, index};
 use basalt_apiserver::store::{Backend, Options, Store};
 use basalt_sim::{Api, Key, Kind, Request};
 use http_body_util::BodyExt;

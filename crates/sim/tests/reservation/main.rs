@@ -4,9 +4,9 @@
 use basalt_audit::Rules;
 use basalt_engine::Conf;
 use basalt_engine::conf::EMBEDDED;
-use basalt_engine::mutants::{Mutant, plant};
 use basalt_sim::Snapshot;
 use basalt_sim::reservation::{Stream, histories, run_seed, run_stream, small_cluster};
+use basalt_testkit::mutants::{Mutant, plant};
 
 fn scene() -> (Conf, Rules, Snapshot) {
     let conf = Conf::embedded();

@@ -1,8 +1,8 @@
 //! Every check has been seen red: a bug is planted in the scheduler, and the auditor finds it.
 
 use basalt_audit::Finding;
-use basalt_engine::mutants::{Mutant, plant};
 use basalt_sim::Owners;
+use basalt_testkit::mutants::{Mutant, plant};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;

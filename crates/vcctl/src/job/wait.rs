@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use basalt_api::job::JobPhase;
-use basalt_api::json::{integer_or_zero, text};
+use basalt_api::json::{integer_or_zero, string_at};
 use basalt_api::resource_kind::JOB;
 use clap::Args;
 use kube::api::DynamicObject;
@@ -109,7 +109,7 @@ impl Goal {
             Self::Ever(wanted) => {
                 let conditions = job.pointer("/status/conditions").and_then(Value::as_array);
                 let mut before = conditions.into_iter().flatten();
-                now == Some(*wanted) || before.any(|condition| text(condition, "/status") == wanted.as_str())
+                now == Some(*wanted) || before.any(|condition| string_at(condition, "/status") == wanted.as_str())
             }
         };
         match met {
@@ -146,7 +146,7 @@ async fn wait(
         Err(CliError::NotFound { .. }) if *goal == Goal::Gone => return Ok("gone".to_owned()),
         job => job?,
     };
-    let uid = text(&job, "/metadata/uid").to_owned();
+    let uid = string_at(&job, "/metadata/uid").to_owned();
     // Only the same job counts, not a later one of that name.
     let same = |object: &DynamicObject| object.metadata.uid.as_deref() == Some(uid.as_str());
     let (sender, states) = watch::channel(Some(job));
@@ -171,7 +171,7 @@ async fn wait(
         }
     };
     let job = states.borrow().clone();
-    let is = job.as_ref().map_or("gone", |job| text(job, "/status/state/phase"));
+    let is = job.as_ref().map_or("gone", |job| string_at(job, "/status/state/phase"));
     let is = if is.is_empty() { "not looked at yet" } else { is };
     let place = format!("{namespace}/{name}");
     match in_time {
@@ -195,7 +195,7 @@ fn progress(name: &str, job: Option<&Value>, waited: Duration) -> String {
     let Some(job) = job else {
         return format!("{name}: gone ({seconds}s)");
     };
-    let phase = match text(job, "/status/state/phase") {
+    let phase = match string_at(job, "/status/state/phase") {
         "" => "not looked at yet",
         phase => phase,
     };

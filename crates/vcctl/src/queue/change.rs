@@ -2,7 +2,7 @@
 //!
 //! All of it is done by patches of `spec`, so that any Kubernetes with our definitions will do.
 
-use basalt_api::json::text;
+use basalt_api::json::string_at;
 use basalt_api::names;
 use basalt_api::resource_kind::QUEUE;
 use clap::{Args, ValueEnum};
@@ -107,7 +107,7 @@ async fn closed_above(queue: &Value, session: &mut Session<'_>) -> Option<String
             return None;
         }
         let queue = session.get(QUEUE, None, &parent).await.ok()?;
-        if text(&queue, "/spec/state") == State::Closed.word() {
+        if string_at(&queue, "/spec/state") == State::Closed.word() {
             return Some(parent);
         }
         above(&queue)?.clone_into(&mut parent);

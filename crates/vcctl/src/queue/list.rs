@@ -1,6 +1,6 @@
 //! `vcctl queue list` and `children`
 
-use basalt_api::json::{integer_or_zero, text};
+use basalt_api::json::{integer_or_zero, string_at};
 use basalt_api::resource_kind::QUEUE;
 use clap::Args;
 use serde_json::Value;
@@ -101,7 +101,7 @@ pub(super) fn table(queues: &[Value], wide: bool) -> Table {
 }
 
 fn row(queue: &Value, wide: bool) -> Vec<Cell> {
-    let state = text(queue, "/status/state");
+    let state = string_at(queue, "/status/state");
     let mut cells: Vec<Cell> = vec![
         name(queue).into(),
         integer_or_zero(queue, "/spec/weight").into(),
@@ -109,7 +109,7 @@ fn row(queue: &Value, wide: bool) -> Vec<Cell> {
     ];
     cells.extend(BEFORE_STATE.iter().map(|p| Cell::from(integer_or_zero(queue, p))));
     cells.push(Cell::from(state).coloured(state_colour(state)));
-    cells.push(text(queue, "/spec/parent").into());
+    cells.push(string_at(queue, "/spec/parent").into());
     cells.extend(AFTER_PARENT.iter().map(|p| Cell::from(integer_or_zero(queue, p))));
     if wide {
         cells.extend([

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use basalt_apiserver::face::host::{ExecAsk, HostedContainer, LogAsk, LogStream, PodHost, Session};
-use basalt_apiserver::face::{ApiError, ApiResult};
+use basalt_apiserver::http::pod_host::{ExecAsk, HostedContainer, LogAsk, LogStream, PodHost, Session};
+use basalt_apiserver::http::{ApiError, ApiResult};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::Pod;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use basalt_apiserver::Workers;
-use basalt_apiserver::face::{Server, ServerOptions, index};
+use basalt_apiserver::http::{Server, ServerOptions, index};
 use basalt_apiserver::store::{Backend, Options, Store};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;

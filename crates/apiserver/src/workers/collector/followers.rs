@@ -7,7 +7,7 @@ use futures::FutureExt;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::face::{Server, Verbs};
+use crate::http::{Server, Verbs};
 use crate::workers::feed::{Change, Feed};
 
 /// Events never own or are owned, and there are many of them.

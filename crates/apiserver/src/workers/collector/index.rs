@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::face::Owner;
+use crate::http::Owner;
 use crate::store::Key;
 
 /// What an owner has: each dependent, and whether the owner waits for it when it is deleted in the foreground.

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::index::Index;
-use crate::face::{
+use crate::http::{
     ApiError, ApiResult, Call, DeleteOptions, FOREGROUND, Head, ORPHAN, Owner, Propagation, Server, delete_one, head,
 };
 use crate::store::Key;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use basalt_api::json::{integer_or_zero, text};
+use basalt_api::json::{integer_or_zero, string_at};
 use basalt_api::names;
 use basalt_api::quantity::Quantity;
 use serde_json::Value;
@@ -20,7 +20,7 @@ impl<'a> Places<'a> {
         Self(
             queues
                 .iter()
-                .map(|queue| (text(queue, "/metadata/name"), queue))
+                .map(|queue| (string_at(queue, "/metadata/name"), queue))
                 .collect(),
         )
     }
@@ -42,7 +42,7 @@ impl<'a> Places<'a> {
 
     fn parent(&self, queue: &str) -> Option<&'a str> {
         let queue = self.0.get(queue).filter(|_| queue != names::ROOT_QUEUE)?;
-        Some(match text(queue, "/spec/parent") {
+        Some(match string_at(queue, "/spec/parent") {
             "" => names::ROOT_QUEUE,
             parent => parent,
         })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use basalt_api::json::{integer_or_zero, text};
+use basalt_api::json::{integer_or_zero, string_at};
 use serde_json::Value;
 
 use super::super::reservation::Reservation;
@@ -25,20 +25,20 @@ impl Subject<'_> {
         let queue = self.queue;
         let mut page = Page::new(look);
         page.line("Name", name(queue));
-        page.line("Created", &moment(text(queue, "/metadata/creationTimestamp"), now));
-        let deleted = text(queue, "/metadata/deletionTimestamp");
+        page.line("Created", &moment(string_at(queue, "/metadata/creationTimestamp"), now));
+        let deleted = string_at(queue, "/metadata/deletionTimestamp");
         if !deleted.is_empty() {
             page.line("Deleted", &format!("{}, not gone yet", moment(deleted, now)));
         }
-        let state = text(queue, "/status/state");
+        let state = string_at(queue, "/status/state");
         page.painted("State", state, state_colour(state));
-        page.line("Wanted state", text(queue, "/spec/state"));
-        page.line("Parent", text(queue, "/spec/parent"));
+        page.line("Wanted state", string_at(queue, "/spec/state"));
+        page.line("Parent", string_at(queue, "/spec/parent"));
         page.line("Weight", &integer_or_zero(queue, "/spec/weight").to_string());
         page.line("Priority", &integer_or_zero(queue, "/spec/priority").to_string());
         let reclaimable = queue["spec"]["reclaimable"].as_bool().unwrap_or(true);
         page.line("Reclaimable", if reclaimable { "yes" } else { "no" });
-        page.line("Share", text(queue, "/status/share"));
+        page.line("Share", string_at(queue, "/status/share"));
         reservation(&mut page, queue);
         match &self.children {
             Ok(children) => page.line("Children", &children.join(", ")),

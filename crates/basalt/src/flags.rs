@@ -1,0 +1,4 @@
+//! Flags that several commands share.
+
+pub mod connection;
+pub mod scheduling;

@@ -1,0 +1,323 @@
+//! Carries out evictions: each pod once, its disruption budget respected, and every refusal told back.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use basalt_api::{ObjectRef, resource_kind};
+use basalt_controllers::Change;
+use basalt_engine::plan::{Eviction, Purpose, split_key};
+use http::Request;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use crate::write::executor::Executor;
+
+/// Evictions under way at the same time.
+const IN_FLIGHT_MAX: usize = 64;
+
+/// What became of an eviction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// The pod is going, or was gone already.
+    Going,
+    /// A disruption budget forbids it.
+    Blocked(String),
+    /// The server refused it for another reason.
+    Failed(String),
+    /// The server may have done it, or not: only the watch can tell.
+    Unknown(String),
+}
+
+impl Fate {
+    /// One word for metrics.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::Going => "done",
+            Self::Blocked(_) => "blocked",
+            Self::Failed(_) => "failed",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+}
+
+/// One sentence on why a pod has to go.
+pub(super) fn sentence(purpose: &Purpose) -> String {
+    let why = match purpose {
+        Purpose::Preempt { beneficiary } | Purpose::GangPreempt { beneficiary } => {
+            format!("PodGroup {beneficiary} goes first")
+        }
+        Purpose::Reclaim { beneficiary } | Purpose::GangReclaim { beneficiary } => {
+            format!("the queue of PodGroup {beneficiary} takes back what it deserves")
+        }
+        Purpose::Reservation { queue } => {
+            format!("its node is locked for queue {queue:?}, whose guarantee is to be met")
+        }
+        Purpose::Shuffle => "a policy wants it elsewhere".to_owned(),
+    };
+    format!("evicted because of {}: {why}", purpose.action())
+}
+
+/// The pods that are on their way out by our hand.
+#[derive(Debug)]
+pub(super) struct Evictor {
+    under_way: BTreeSet<Arc<str>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Default for Evictor {
+    fn default() -> Self {
+        Self {
+            under_way: BTreeSet::new(),
+            permits: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
+        }
+    }
+}
+
+impl Evictor {
+    /// Takes on an eviction; none if that very pod is being evicted already.
+    pub(super) fn begin(&mut self, eviction: &Eviction) -> Option<Arc<Semaphore>> {
+        let new = self.under_way.insert(Arc::clone(&eviction.uid));
+        new.then(|| Arc::clone(&self.permits))
+    }
+
+    /// An eviction was answered.
+    pub(super) fn end(&mut self, eviction: &Eviction) {
+        self.under_way.remove(&eviction.uid);
+    }
+}
+
+/// Evicts one pod, when its turn has come.
+pub(super) async fn evict(executor: Executor, permits: Arc<Semaphore>, eviction: &Eviction) -> Fate {
+    // The semaphore is never closed; without a permit we would only be less polite.
+    let _permit = permits.acquire().await.ok();
+    announce(
+        &executor,
+        eviction,
+        "True",
+        "PreemptionByScheduler",
+        &sentence(&eviction.purpose),
+    )
+    .await;
+    let fate = match request(&executor, eviction).await {
+        Ok(()) => Fate::Going,
+        Err(kube::Error::Api(status)) => match status.code {
+            // Gone, or another pod under the name.
+            404 | 409 => Fate::Going,
+            429 => Fate::Blocked(status.message),
+            500.. => Fate::Unknown(status.message),
+            _ => Fate::Failed(status.message),
+        },
+        Err(error) => Fate::Unknown(error.to_string()),
+    };
+    if let Fate::Blocked(why) | Fate::Failed(why) = &fate {
+        announce(&executor, eviction, "False", "EvictionRefused", why).await;
+    }
+    fate
+}
+
+/// Says on the pod that it is about to be disrupted, or no longer. That is a courtesy to whoever made the pod: the
+/// eviction does not depend on it.
+async fn announce(executor: &Executor, eviction: &Eviction, status: &str, reason: &str, message: &str) {
+    let (namespace, name) = split_key(&eviction.pod);
+    let target = ObjectRef::new(resource_kind::POD, namespace, name);
+    let condition = json!({
+        "type": "DisruptionTarget", "status": status, "reason": reason, "message": message,
+        "lastTransitionTime": now(),
+    });
+    let change = Change::Strategic {
+        target,
+        subresource: Some("status".to_owned()),
+        uid: eviction.uid.to_string(),
+        patch: json!({"status": {"conditions": [condition]}}),
+    };
+    if let (_, Some(error)) = executor.run(vec![change]).await {
+        tracing::debug!(pod = &*eviction.pod, %error, "the condition of an eviction was not written");
+    }
+}
+
+/// The time as conditions have it.
+pub(super) fn now() -> String {
+    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+async fn request(executor: &Executor, eviction: &Eviction) -> Result<(), kube::Error> {
+    let (namespace, name) = split_key(&eviction.pod);
+    let options = json!({"preconditions": {"uid": &*eviction.uid}});
+    let body: Value = json!({
+        "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": namespace},
+        "deleteOptions": options,
+    });
+    let pod = ObjectRef::new(resource_kind::POD, namespace, name);
+    match send(executor, Request::post(pod.path(Some("eviction"))), &body).await {
+        // A server that has no evictions has no budgets either.
+        Err(kube::Error::Api(status)) if status.code == 405 => {
+            send(executor, Request::delete(pod.path(None)), &options).await
+        }
+        answer => answer,
+    }
+}
+
+async fn send(executor: &Executor, request: http::request::Builder, body: &Value) -> Result<(), kube::Error> {
+    let request = request
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(body.to_string().into_bytes())
+        .map_err(kube::Error::HttpError)?;
+    executor.writer().request_text(request).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_is_evicted_once_at_a_time() {
+        let eviction = |uid: &str| Eviction {
+            pod: "a/b".into(),
+            uid: uid.into(),
+            node: "n".into(),
+            purpose: Purpose::Shuffle,
+        };
+        let mut evictor = Evictor::default();
+        assert!(evictor.begin(&eviction("1")).is_some());
+        assert!(evictor.begin(&eviction("1")).is_none());
+        assert!(evictor.begin(&eviction("2")).is_some());
+        evictor.end(&eviction("1"));
+        assert!(evictor.begin(&eviction("1")).is_some());
+    }
+
+    /// The server answers an eviction so, and a plain delete so: what is its fate?
+    async fn check_fate(eviction: Answer, delete: Answer, expected: &str) {
+        let text = format!("{eviction:?} {delete:?}");
+        let client = scripted_server::client(move |method, path| match *method {
+            http::Method::POST if path.ends_with("/eviction") => eviction.clone(),
+            http::Method::DELETE => delete.clone(),
+            _ => Answer::Object(json!({})),
+        });
+        let asked = Eviction {
+            pod: "a/b".into(),
+            uid: "u".into(),
+            node: "n".into(),
+            purpose: Purpose::Shuffle,
+        };
+        let permits = Arc::new(Semaphore::new(1));
+        let fate = evict(Executor::new(client, "test"), permits, &asked).await;
+        assert_eq!(fate.word(), expected, "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_known_of_an_eviction_by_its_answer() {
+        let (yes, no) = (|| Answer::Object(json!({})), Answer::Refusal);
+        check_fate(yes(), no(500), "done").await;
+        for (code, expected) in [
+            (404, "done"),
+            (409, "done"),
+            (429, "blocked"),
+            (403, "failed"),
+            (500, "unknown"),
+            (504, "unknown"),
+        ] {
+            check_fate(no(code), no(403), expected).await;
+        }
+        check_fate(Answer::Silence, no(403), "unknown").await;
+        check_fate(no(405), yes(), "done").await;
+        check_fate(no(405), no(403), "failed").await;
+        check_fate(no(405), Answer::Silence, "unknown").await;
+    }
+
+    use crate::scripted_server::{self, Answer};
+    use basalt_apiserver::http::{Server, ServerOptions, index};
+    use basalt_apiserver::store::{Backend, Options as StoreOptions, Store};
+    use kube::Client;
+
+    async fn call(client: &Client, method: http::Method, path: &str, kind: &str, body: Value) -> Value {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(http::header::CONTENT_TYPE, kind)
+            .body(body.to_string().into_bytes());
+        let answer = client.request(request.expect("a request")).await;
+        answer.unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    /// A running, ready pod `p` with label `app: p`; returns its uid.
+    async fn running_pod(client: &Client) -> String {
+        let post = http::Method::POST;
+        let pod = json!({
+            "metadata": {"name": "p", "labels": {"app": "p"}},
+            "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]},
+        });
+        let pods = "/api/v1/namespaces/default/pods";
+        let pod = call(client, post, pods, "application/json", pod).await;
+        let status = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
+        let merge = "application/merge-patch+json";
+        call(client, http::Method::PATCH, &format!("{pods}/p/status"), merge, status).await;
+        pod["metadata"]["uid"].as_str().expect("a uid").to_owned()
+    }
+
+    async fn condition(client: &Client) -> Value {
+        let path = "/api/v1/namespaces/default/pods/p";
+        let pod = call(client, http::Method::GET, path, "application/json", Value::Null).await;
+        let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let ours = conditions
+            .into_iter()
+            .find(|condition| condition["type"] == "DisruptionTarget");
+        json!({"condition": ours.unwrap_or_default(), "leaving": pod["metadata"]["deletionTimestamp"].is_string()})
+    }
+
+    #[tokio::test]
+    async fn budgets_are_respected_and_refusals_are_taken_back() {
+        let options = StoreOptions {
+            indexer: index,
+            ..StoreOptions::new(Backend::Memory)
+        };
+        let store = Store::open(options).expect("a store");
+        let server = Server::new(store, ServerOptions::default());
+        server.bootstrap().await.expect("a server");
+        let client = server.client("test");
+        let uid = running_pod(&client).await;
+        let budget = json!({
+            "metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "p"}}},
+        });
+        let budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+        call(&client, http::Method::POST, budgets, "application/json", budget).await;
+        let executor = Executor::new(client.clone(), "volcano");
+        let permits = Arc::new(Semaphore::new(1));
+        let eviction = |uid: &str| Eviction {
+            pod: "default/p".into(),
+            uid: uid.into(),
+            node: "n".into(),
+            purpose: Purpose::Reclaim {
+                beneficiary: "default/g".into(),
+            },
+        };
+
+        let fate = evict(executor.clone(), Arc::clone(&permits), &eviction(&uid)).await;
+        assert!(
+            matches!(&fate, Fate::Blocked(why) if why.contains("disruption budget")),
+            "{fate:?}"
+        );
+        let found = condition(&client).await;
+        assert_eq!(
+            (&found["condition"]["status"], &found["leaving"]),
+            (&json!("False"), &json!(false))
+        );
+
+        let budget = format!("{budgets}/b");
+        call(&client, http::Method::DELETE, &budget, "application/json", json!({})).await;
+        let fate = evict(executor.clone(), Arc::clone(&permits), &eviction("another")).await;
+        assert_eq!(fate, Fate::Going, "that pod is gone already");
+        assert_eq!(
+            condition(&client).await["leaving"],
+            json!(false),
+            "and this one is not it"
+        );
+
+        let fate = evict(executor, permits, &eviction(&uid)).await;
+        assert_eq!(fate, Fate::Going);
+        let found = condition(&client).await;
+        assert_eq!(found["leaving"], json!(true));
+        let message = found["condition"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains("reclaim") && message.contains("default/g"), "{found}");
+    }
+}

@@ -1,0 +1,7 @@
+//! Writes: every request that changes something leaves through [`writer::Writer`].
+
+pub mod binder;
+pub mod coalescing;
+pub mod concurrency_limit;
+pub mod executor;
+pub mod writer;
