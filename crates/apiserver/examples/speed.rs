@@ -1,4 +1,4 @@
-//! How fast the face is without a socket: `cargo run --release -p basalt-apiserver --example speed`.
+//! How fast the API server is without a socket: `cargo run --release -p basalt-apiserver --example speed`.
 //!
 //! One thread, a store in memory. Prints one line a measurement.
 

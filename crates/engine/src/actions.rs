@@ -24,7 +24,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::candidates::Candidates;
-use crate::conf::Conf;
+use crate::conf::{Conf, SchedulingAction};
 use crate::explain::{Alike, Shortage, Shortages};
 use crate::facts::Phase;
 use crate::ledger::Status;
@@ -37,7 +37,6 @@ use crate::session::State;
 use self::crowd::Turn;
 use self::heap::Heap;
 pub(crate) use self::preempt::DryRun;
-pub(crate) use self::reserve::Grounds;
 
 /// One cycle at work.
 pub(crate) struct Cycle<'a> {
@@ -60,8 +59,6 @@ pub(crate) struct Cycle<'a> {
     pub attempts: FxHashMap<JobId, Attempt>,
     /// Why no node takes a pod, worked out once for all pods that want the same.
     pub shortages: &'a mut Shortages,
-    /// How nodes stand that are locked for queues whose guarantee is to be made good.
-    pub grounds: &'a mut Grounds,
     /// The jobs that this cycle looks at.
     pub jobs: Vec<JobId>,
     /// Reasons that were worked out in this cycle.
@@ -111,26 +108,25 @@ struct Line {
 }
 
 impl Cycle<'_> {
-    /// Clears nodes that are locked for queues whose guarantee is to be made good, then runs the configured actions; calls `stage` after each.
+    /// Runs the configured actions; calls `stage` after each, with its name.
     pub(crate) fn run(&mut self, stage: &mut dyn FnMut(&str)) {
-        self.clear_locked();
-        for (at, action) in self.conf.actions.iter().enumerate() {
+        for (at, &action) in self.conf.actions.iter().enumerate() {
             self.at = at;
-            match action.as_str() {
-                "enqueue" => self.enqueue(),
-                "allocate" => self.allocate(),
-                "backfill" => self.backfill(),
-                "preempt" => self.preempt(),
-                "reclaim" => self.reclaim(),
-                "gangpreempt" => self.gang_evict(Means::GangPreempt),
-                "gangreclaim" => self.gang_evict(Means::GangReclaim),
-                "shuffle" => self.shuffle(),
-                _ => {}
+            match action {
+                SchedulingAction::Reserve => self.reserve(),
+                SchedulingAction::Enqueue => self.enqueue(),
+                SchedulingAction::Allocate => self.allocate(),
+                SchedulingAction::Backfill => self.backfill(),
+                SchedulingAction::Preempt => self.preempt(),
+                SchedulingAction::Reclaim => self.reclaim(),
+                SchedulingAction::GangPreempt => self.gang_evict(Means::GangPreempt),
+                SchedulingAction::GangReclaim => self.gang_evict(Means::GangReclaim),
+                SchedulingAction::Shuffle => self.shuffle(),
             }
             // Who stood up for a crowd in this action may have been looked at before.
             self.jobs.sort_unstable();
             self.jobs.dedup();
-            stage(action);
+            stage(action.name());
         }
     }
 

@@ -3,8 +3,12 @@
 //! Reading is lenient in what it keeps and loud in what it does not understand: an unknown key or plugin is a warning
 //! with a suggestion; `strict` callers turn warnings into errors. An unknown action is an error, as in Volcano.
 
+mod action;
+
 use std::collections::BTreeMap;
 
+pub use self::action::{SchedulingAction, UnknownAction};
+use crate::plugin::{NODE_RESERVATION, plugin_names};
 use serde_json::{Map, Value};
 
 /// The configuration of `basalt up`.
@@ -18,8 +22,9 @@ tiers:
 /// A configuration, read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conf {
-    /// What a cycle does, in order.
-    pub actions: Vec<String>,
+    /// What a cycle does, in order. Where the plugin `node_reservation` is configured and the action `reserve` is not
+    /// listed, it comes first.
+    pub actions: Vec<SchedulingAction>,
     /// Plugins by tier.
     pub tiers: Vec<Vec<PluginConf>>,
     /// Arguments of actions.
@@ -80,48 +85,21 @@ pub enum ConfError {
         expected: &'static str,
     },
     /// No such action.
-    #[error("the scheduler configuration names an unknown action {name:?}{}", hint(.name, ACTIONS))]
+    #[error("the scheduler configuration names an unknown action {name:?}{}", hint(.name, SchedulingAction::ALL.map(SchedulingAction::name)))]
     UnknownAction {
         /// The name.
         name: String,
     },
 }
 
-/// All actions of the configuration language.
-const ACTIONS: &[&str] = &[
-    "enqueue",
-    "allocate",
-    "backfill",
-    "preempt",
-    "reclaim",
-    "gangpreempt",
-    "gangreclaim",
-    "shuffle",
-];
-/// All plugins of the configuration language.
-const PLUGINS: &[&str] = &[
-    "binpack",
-    "capacity",
+/// Plugins of Volcano that the engine does not have yet.
+const MISSING_PLUGINS: [&str; 9] = [
     "cdp",
-    "conformance",
     "deviceshare",
-    "drf",
     "extender",
-    "gang",
     "network-topology-aware",
-    "node_reservation",
-    "nodegroup",
-    "nodeorder",
     "numa-aware",
-    "overcommit",
-    "pdb",
-    "predicates",
-    "priority",
-    "proportion",
     "rescheduling",
-    "resource-strategy-fit",
-    "resourcequota",
-    "sla",
     "task-topology",
     "tdm",
     "usage",
@@ -157,7 +135,7 @@ const FLAGS: &[&str] = &[
 
 /// Returns whether the engine has a plugin of this name.
 pub fn is_supported_plugin(name: &str) -> bool {
-    crate::plugin::KNOWN.contains(&name)
+    plugin_names().any(|known| known == name)
 }
 
 impl Conf {
@@ -186,6 +164,7 @@ impl Conf {
             let name = name_of(entry, &path)?;
             conf.configurations.insert(name, arguments_of(entry, &path)?);
         }
+        conf.place_reserve();
         Ok(conf)
     }
 
@@ -195,23 +174,42 @@ impl Conf {
     }
 
     /// Whether an action is part of the cycle.
-    pub fn has_action(&self, name: &str) -> bool {
-        self.actions.iter().any(|action| action == name)
+    pub fn has_action(&self, action: SchedulingAction) -> bool {
+        self.actions.contains(&action)
     }
 
     /// Whether any action takes room from those who have it.
     pub fn evicts(&self) -> bool {
-        ["preempt", "reclaim", "gangpreempt", "gangreclaim"]
-            .iter()
-            .any(|name| self.has_action(name))
+        use SchedulingAction::{GangPreempt, GangReclaim, Preempt, Reclaim};
+        let evicts = |action: &SchedulingAction| matches!(action, Preempt | Reclaim | GangPreempt | GangReclaim);
+        self.actions.iter().any(evicts)
+    }
+
+    /// Whether a plugin is in some tier.
+    pub fn has_plugin(&self, name: &str) -> bool {
+        self.tiers.iter().flatten().any(|plugin| plugin.name == name)
     }
 
     fn add_action(&mut self, name: &str) -> Result<(), ConfError> {
-        if !ACTIONS.contains(&name) {
-            return Err(ConfError::UnknownAction { name: name.to_owned() });
-        }
-        self.actions.push(name.to_owned());
+        let unknown = |UnknownAction| ConfError::UnknownAction { name: name.to_owned() };
+        self.actions.push(name.parse().map_err(unknown)?);
         Ok(())
+    }
+
+    /// Runs the action of the plugin `node_reservation` first where it is not listed: configurations from before it had a
+    /// name keep their meaning.
+    fn place_reserve(&mut self) {
+        let (listed, reserves) = (
+            self.has_action(SchedulingAction::Reserve),
+            self.has_plugin(NODE_RESERVATION),
+        );
+        if reserves && !listed {
+            self.actions.insert(0, SchedulingAction::Reserve);
+        } else if listed && !reserves {
+            self.warnings.push(format!(
+                "action \"reserve\" does nothing without the plugin {NODE_RESERVATION:?}"
+            ));
+        }
     }
 
     fn add_tier(&mut self, at: usize, tier: &Value) -> Result<(), ConfError> {
@@ -234,13 +232,14 @@ impl Conf {
         let entry = object(entry, path)?;
         let name = name_of(entry, path)?;
         if !is_supported_plugin(&name) {
-            if PLUGINS.contains(&name.as_str()) {
+            if MISSING_PLUGINS.contains(&name.as_str()) {
                 self.lacking
                     .push(format!("plugin {name:?} is not supported yet and is skipped"));
                 self.warnings.extend(self.lacking.last().cloned());
             } else {
+                let known = plugin_names().chain(MISSING_PLUGINS);
                 self.warnings
-                    .push(format!("unknown plugin {name:?} is skipped{}", hint(&name, PLUGINS)));
+                    .push(format!("unknown plugin {name:?} is skipped{}", hint(&name, known)));
             }
         }
         let known: Vec<&str> = FLAGS.iter().copied().chain(["name", "arguments"]).collect();
@@ -268,8 +267,10 @@ impl Conf {
             } else {
                 format!(" in {path}")
             };
-            self.warnings
-                .push(format!("unknown key {key:?}{place} is ignored{}", hint(key, known)));
+            self.warnings.push(format!(
+                "unknown key {key:?}{place} is ignored{}",
+                hint(key, known.iter().copied())
+            ));
         }
     }
 }
@@ -308,11 +309,11 @@ fn arguments_of(entry: &Map<String, Value>, path: &str) -> Result<Map<String, Va
 }
 
 /// ", did you mean …?" where a known word is near.
-fn hint(word: &str, known: &[&str]) -> String {
-    let near = known
-        .iter()
-        .map(|candidate| (distance(word, candidate), candidate))
-        .min();
+fn hint<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
+    let candidates = known
+        .into_iter()
+        .map(|candidate| (distance(word, candidate), candidate));
+    let near = candidates.min();
     match near {
         Some((steps, candidate)) if steps <= 1 + word.len() / 4 => format!(", did you mean {candidate:?}?"),
         _ => String::new(),
@@ -346,12 +347,40 @@ mod tests {
         conf
     }
 
+    fn names(conf: &Conf) -> Vec<&'static str> {
+        conf.actions.iter().map(|action| action.name()).collect()
+    }
+
+    #[test]
+    fn every_action_has_a_name() {
+        for action in SchedulingAction::ALL {
+            assert_eq!(action.to_string().parse(), Ok(action));
+        }
+        assert_eq!("fly".parse::<SchedulingAction>(), Err(UnknownAction));
+    }
+
+    #[test]
+    fn reserve_comes_first_unless_it_is_listed() {
+        let with_plugin = |actions: &str| {
+            let text = format!("actions: {actions}\ntiers: [{{plugins: [{{name: node_reservation}}]}}]");
+            names(&check(&text, &[])).join(" ")
+        };
+        assert_eq!(with_plugin("enqueue, allocate"), "reserve enqueue allocate");
+        assert_eq!(with_plugin("enqueue, allocate, reserve"), "enqueue allocate reserve");
+        assert_eq!(names(&check("actions: allocate", &[])), ["allocate"]);
+        let warning = "action \"reserve\" does nothing without the plugin \"node_reservation\"";
+        assert_eq!(
+            names(&check("actions: reserve, allocate", &[warning])),
+            ["reserve", "allocate"]
+        );
+    }
+
     #[test]
     fn embedded_parses() {
         let conf = Conf::embedded();
         assert_eq!(
-            conf.actions,
-            ["enqueue", "allocate", "reclaim", "gangreclaim", "backfill"]
+            names(&conf),
+            ["reserve", "enqueue", "allocate", "reclaim", "gangreclaim", "backfill"]
         );
         assert_eq!(conf.tiers.iter().map(Vec::len).collect::<Vec<_>>(), [3, 7]);
         assert_eq!(conf.warnings, [""; 0]);
@@ -377,7 +406,7 @@ mod tests {
             "actions: ' allocate ,enqueue,'\nconfigurations: [{name: allocate, arguments: {a: 1}}]",
             &[],
         );
-        assert_eq!(conf.actions, ["allocate", "enqueue"]);
+        assert_eq!(names(&conf), ["allocate", "enqueue"]);
         assert_eq!(conf.configurations["allocate"]["a"], 1);
     }
 

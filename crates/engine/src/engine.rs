@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
-use crate::actions::{Cycle, Grounds};
+use crate::actions::Cycle;
 use crate::candidates::Candidates;
 use crate::conf::Conf;
 use crate::explain::Shortages;
@@ -95,7 +95,6 @@ pub struct Engine {
     state: State,
     candidates: Candidates,
     shortages: Shortages,
-    grounds: Grounds,
     waiting: Arc<WaitingList>,
     queues: Arc<Vec<QueueState>>,
     statistics: Statistics,
@@ -128,7 +127,6 @@ impl Engine {
             state,
             candidates: Candidates::default(),
             shortages: Shortages::default(),
-            grounds: Grounds::default(),
             waiting: Arc::default(),
             queues: Arc::default(),
             statistics: Statistics::default(),
@@ -145,7 +143,6 @@ impl Engine {
         self.state.honour_locks(self.hooks.honours_locks());
         self.candidates.clear();
         self.shortages.clear();
-        self.grounds.clear();
         self.state.dissolve_crowds();
         self.state.ease();
     }
@@ -331,7 +328,6 @@ impl Engine {
             dry_run: None,
             attempts: FxHashMap::default(),
             shortages: &mut self.shortages,
-            grounds: &mut self.grounds,
             jobs,
             alike: FxHashMap::default(),
             recounted,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use basalt_api::reason::{Code, Reason};
 
 use crate::actions::Cycle;
+use crate::conf::SchedulingAction;
 use crate::facts::{Phase, quantity};
 use crate::ledger::Status;
 use crate::model::{JobId, QueueId};
@@ -204,7 +205,7 @@ impl Cycle<'_> {
                 ..Reason::new(Code::Gated).dimension("pods")
             });
         }
-        if best_effort && !self.conf.has_action("backfill") {
+        if best_effort && !self.conf.has_action(SchedulingAction::Backfill) {
             let what = "pods without requests (the backfill action is not configured)";
             reasons.push(Reason::new(Code::NotSupported).dimension(what));
         }

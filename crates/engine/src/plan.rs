@@ -7,6 +7,7 @@ use std::sync::Arc;
 use basalt_api::reason::Reason;
 use serde::{Deserialize, Serialize};
 
+use crate::conf::SchedulingAction;
 use crate::facts::{Phase, Resources, Tally};
 pub use waiting::WaitingList;
 
@@ -129,16 +130,17 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// The action (or the plugin) that asked for the eviction, as the configuration names it.
+    /// Returns the name of the action that asked for the eviction, as the configuration has it.
     pub fn action(&self) -> &'static str {
-        match self {
-            Purpose::Preempt { .. } => "preempt",
-            Purpose::Reclaim { .. } => "reclaim",
-            Purpose::GangPreempt { .. } => "gangpreempt",
-            Purpose::GangReclaim { .. } => "gangreclaim",
-            Purpose::Reservation { .. } => "node_reservation",
-            Purpose::Shuffle => "shuffle",
-        }
+        let action = match self {
+            Purpose::Preempt { .. } => SchedulingAction::Preempt,
+            Purpose::Reclaim { .. } => SchedulingAction::Reclaim,
+            Purpose::GangPreempt { .. } => SchedulingAction::GangPreempt,
+            Purpose::GangReclaim { .. } => SchedulingAction::GangReclaim,
+            Purpose::Reservation { .. } => SchedulingAction::Reserve,
+            Purpose::Shuffle => SchedulingAction::Shuffle,
+        };
+        action.name()
     }
 
     /// The group that gets the room; none: nobody in particular.

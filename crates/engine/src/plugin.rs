@@ -28,6 +28,7 @@ use std::sync::Arc;
 use basalt_api::reason::Code;
 
 pub use self::hooks::{Hook, Hooks};
+pub(crate) use self::node_reservation::{NAME as NODE_RESERVATION, ReservationShortage};
 pub(crate) use self::pdb::Allowance;
 use crate::conf::PluginConf;
 use crate::model::{ClassId, JobId, NOTHING, NodeId, QueueId, TaskId};
@@ -367,6 +368,21 @@ pub trait Plugin: Send + Sync {
     fn victim_tasks(&self, _state: &State) -> Vec<TaskId> {
         Vec::new()
     }
+    /// The queues for whose guarantee pods of others are evicted, in the order in which they are served.
+    fn reserving_queues(&self, _state: &State) -> Vec<QueueId> {
+        Vec::new()
+    }
+    /// What one of these queues lacks on its locked nodes; none: nothing, or no pod can go for it. Asked with
+    /// [`Hook::Reservation`].
+    fn reservation_shortage(&self, _state: &State, _queue: QueueId) -> Option<ReservationShortage> {
+        None
+    }
+    /// Whether a pod may be evicted for the guarantee of a queue. Asked with [`Hook::Reservation`].
+    fn is_reservation_victim(&self, _state: &State, _queue: QueueId, _task: TaskId) -> bool {
+        false
+    }
+    /// No pods can go for what a queue lacks, until something changes. Told with [`Hook::Reservation`].
+    fn note_unmovable(&self, _state: &State, _queue: QueueId) {}
     /// What the queue deserves and has; none: this plugin does not deal with it.
     fn queue_report(&self, _state: &State, _queue: QueueId) -> Option<QueueReport> {
         None
@@ -420,44 +436,40 @@ pub trait Plugin: Send + Sync {
     fn rank(&self, _state: &State, _task: TaskId, _sites: &mut [Site]) {}
 }
 
-/// Names of plugins that the engine has.
-pub const KNOWN: &[&str] = &[
-    "conformance",
-    "gang",
-    "priority",
-    "predicates",
-    "nodeorder",
-    "binpack",
-    "proportion",
-    "capacity",
-    "overcommit",
-    "pdb",
-    "resourcequota",
-    "drf",
-    "nodegroup",
-    "resource-strategy-fit",
-    "sla",
-    "node_reservation",
+/// How a plugin is built from its entry in the configuration.
+type Constructor = fn(&PluginConf) -> Box<dyn Plugin>;
+
+/// Every plugin that the engine has, by the name that the configuration uses.
+const PLUGINS: &[(&str, Constructor)] = &[
+    ("binpack", |conf| Box::new(binpack::Binpack::new(conf))),
+    ("capacity", |conf| Box::new(capacity::Capacity::new(conf))),
+    ("conformance", |_| Box::new(conformance::Conformance)),
+    ("drf", |conf| Box::new(drf::Drf::new(conf))),
+    ("gang", |_| Box::new(gang::Gang)),
+    (NODE_RESERVATION, |_| {
+        Box::<node_reservation::NodeReservation>::default()
+    }),
+    ("nodegroup", |conf| Box::new(nodegroup::NodeGroup::new(conf))),
+    ("nodeorder", |conf| Box::new(nodeorder::NodeOrder::new(conf))),
+    ("overcommit", |conf| Box::new(overcommit::Overcommit::new(conf))),
+    ("pdb", |_| Box::new(pdb::Pdb)),
+    ("predicates", |conf| Box::new(predicates::Predicates::new(conf))),
+    ("priority", |_| Box::new(priority::Priority)),
+    ("proportion", |_| Box::<proportion::Proportion>::default()),
+    ("resource-strategy-fit", |conf| {
+        Box::new(strategy::StrategyFit::new(conf))
+    }),
+    ("resourcequota", |_| Box::new(resourcequota::ResourceQuota)),
+    ("sla", |conf| Box::new(sla::Sla::new(conf))),
 ];
 
+/// Returns the names of all plugins that the engine has.
+pub(crate) fn plugin_names() -> impl Iterator<Item = &'static str> {
+    PLUGINS.iter().map(|&(name, _)| name)
+}
+
+/// Builds the plugin that an entry of the configuration names, if the engine has it.
 fn build(conf: &PluginConf) -> Option<Box<dyn Plugin>> {
-    Some(match conf.name.as_str() {
-        "conformance" => Box::new(conformance::Conformance),
-        "gang" => Box::new(gang::Gang),
-        "priority" => Box::new(priority::Priority),
-        "predicates" => Box::new(predicates::Predicates::new(conf)),
-        "nodeorder" => Box::new(nodeorder::NodeOrder::new(conf)),
-        "drf" => Box::new(drf::Drf::new(conf)),
-        "pdb" => Box::new(pdb::Pdb),
-        "resourcequota" => Box::new(resourcequota::ResourceQuota),
-        "overcommit" => Box::new(overcommit::Overcommit::new(conf)),
-        "capacity" => Box::new(capacity::Capacity::new(conf)),
-        "proportion" => Box::<proportion::Proportion>::default(),
-        "binpack" => Box::new(binpack::Binpack::new(conf)),
-        "nodegroup" => Box::new(nodegroup::NodeGroup::new(conf)),
-        "resource-strategy-fit" => Box::new(strategy::StrategyFit::new(conf)),
-        "sla" => Box::new(sla::Sla::new(conf)),
-        "node_reservation" => Box::new(node_reservation::NodeReservation),
-        _ => return None,
-    })
+    let (_, construct) = PLUGINS.iter().find(|(name, _)| *name == conf.name)?;
+    Some(construct(conf))
 }

@@ -1,4 +1,4 @@
-//! The live scheduler: watches feed the engine, a change wakes a cycle, the plan is carried out.
+//! The live scheduler: drives a [`SchedulerCore`] with watches and carries out its commands.
 
 mod conf;
 mod evict;
@@ -6,12 +6,7 @@ mod face;
 mod facts;
 mod metrics;
 mod mirror;
-mod narrate;
-mod reborn;
-mod recheck;
-mod refused;
-mod scene;
-mod short;
+mod status_writers;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -21,32 +16,28 @@ use std::time::{Duration, Instant};
 
 use basalt_api::podgroup::PodGroup;
 use basalt_api::queue::Queue;
-use basalt_api::{NamespacedName, ObjectRef, resource_kind, slim};
-use basalt_controllers::EventType;
-use basalt_engine::facts::{Event, NodeFacts, PodFacts, PodGroupFacts, QueueFacts};
-use basalt_engine::plan::{Eviction, Plan, Transaction};
-use basalt_engine::{Conf, Engine, Options as EngineOptions};
+use basalt_api::slim;
+use basalt_engine::facts::Event;
+use basalt_engine::plan::{Eviction, Transaction};
+use basalt_engine::{Conf, Options as EngineOptions};
+use basalt_scheduler::{CoreOptions, EvictionOutcome, FailedBind, ObjectEvent, SchedulerCore, SchedulerInput};
 use jiff::Timestamp;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 pub use self::conf::{ConfSource, ConfTrouble};
 pub use self::face::{CONTENT_TYPE, Face};
 pub use self::metrics::Metrics;
 pub use self::metrics::page as example_page;
 
-use self::evict::{Evictor, Fate};
-use self::facts::translate;
+use self::evict::eviction_slots;
 use self::metrics::Numbers;
 use self::mirror::{Look, Mirror};
-use self::narrate::{Narrator, Nominations, Outlets, PodConditions, QueueStatuses};
-use self::reborn::Reborn;
-use self::refused::Refused;
-use self::short::ShortGangs;
+use self::status_writers::StatusWriters;
 use crate::event_loop::{Frame, PartFailed, Sink};
 use crate::leader_election::leader_gate::{Ended, Lead, Turn};
 use crate::liveness::Vitals;
 use crate::watch::feed::FeedEvent;
-use crate::write::binder::{Binder, Failed};
+use crate::write::binder::Binder;
 use crate::write::executor::Executor;
 use crate::write::writer::Writer;
 
@@ -99,14 +90,13 @@ enum News {
     Queue(FeedEvent<Queue>),
     /// News of a kind that only the engine cares for.
     Fact(Option<Box<Event>>),
-    /// Binds were answered; the group may have been whole before.
+    /// Binds were answered.
     Bound {
         transaction: Box<Transaction>,
-        whole_before: bool,
-        failed: Vec<Failed>,
+        failed: Vec<FailedBind>,
     },
     /// An eviction was answered.
-    Evicted(Box<Eviction>, Fate),
+    Evicted(Box<Eviction>, EvictionOutcome),
     /// The configuration file changed.
     Conf(Result<Conf, ConfTrouble>),
     /// The auditor has looked.
@@ -166,6 +156,7 @@ impl Scheduler {
             vitals.beat();
             let patience = lead.patience(&frame, || at_work.patience());
             frame.gather(patience, |news| at_work.take_in(news)).await?;
+            at_work.carry_out(&mut frame);
             vitals.lacks(frame.missing());
             match lead.turn(&mut frame) {
                 Turn::Wait => {} // a half-filled cache decides nothing
@@ -202,22 +193,22 @@ impl Scheduler {
         frame.follow(&client, News::PodGroup);
         frame.follow(&client, News::Queue);
         facts::follow(&mut frame, &client);
-        let outlets = Outlets::default();
-        open(&outlets, &executor, &mut frame);
+        let writers = StatusWriters::default();
+        for writer in writers.all() {
+            frame.spawn(writer.clone().run(executor.clone()));
+        }
         frame.spawn(options.conf.clone().follow(conf_text, frame.sink(), News::Conf));
         let at_work = Loop {
-            engine: Engine::new(conf, options.engine),
-            plan: Plan::default(),
-            narrator: Narrator::new(outlets.clone()),
-            queues: QueueStatuses::new(outlets.queues.clone()),
-            pods: PodConditions::new(outlets.clone()),
-            nominations: Nominations::new(outlets.nominations.clone()),
-            outlets,
+            core: SchedulerCore::new(
+                conf,
+                CoreOptions {
+                    engine: options.engine,
+                    gang_grace: options.gang_grace,
+                },
+            ),
+            writers,
             mirror: Mirror::new(options.audit_every),
-            evictor: Evictor::default(),
-            short: ShortGangs::new(options.gang_grace),
-            reborn: Reborn::default(),
-            refused: Refused::default(),
+            eviction_slots: eviction_slots(),
             binder,
             executor,
             sink: frame.sink(),
@@ -227,19 +218,6 @@ impl Scheduler {
             last_cycle: (Instant::now(), Duration::ZERO),
         };
         Ok((at_work, frame))
-    }
-}
-
-/// Lets the outlets flow.
-fn open(outlets: &Outlets, executor: &Executor, frame: &mut Frame<News>) {
-    for outlet in [
-        &outlets.groups,
-        &outlets.queues,
-        &outlets.pods,
-        &outlets.nominations,
-        &outlets.events,
-    ] {
-        frame.spawn(outlet.clone().run(executor.clone()));
     }
 }
 
@@ -256,19 +234,10 @@ fn announce(conf: &Conf, metrics: &Metrics) {
 
 /// The scheduler at work.
 struct Loop {
-    engine: Engine,
-    /// The last cycle's lists of queues and of what waits.
-    plan: Plan,
-    narrator: Narrator,
-    queues: QueueStatuses,
-    pods: PodConditions,
-    nominations: Nominations,
-    outlets: Outlets,
+    core: SchedulerCore,
+    writers: StatusWriters,
     mirror: Mirror,
-    evictor: Evictor,
-    short: ShortGangs,
-    reborn: Reborn,
-    refused: Refused,
+    eviction_slots: Arc<Semaphore>,
     binder: Binder,
     executor: Executor,
     sink: Sink<News>,
@@ -283,21 +252,8 @@ impl Loop {
     /// How long the loop may sleep without news.
     fn patience(&self) -> Duration {
         let now = Timestamp::now();
-        let wake = self
-            .engine
-            .next_wake()
-            .and_then(|ms| Timestamp::from_millisecond(ms).ok());
-        let due = [
-            wake,
-            self.short.next_deadline(),
-            self.pods.next_due(),
-            self.narrator.next_due(),
-            self.refused.next_due(),
-        ];
-        let waits = due.into_iter().flatten().map(|at| at.duration_since(now));
-        let next = waits
-            .min()
-            .and_then(|wait| Duration::try_from(wait.max(jiff::SignedDuration::ZERO)).ok());
+        let wait = self.core.next_wake().map(|at| at.duration_since(now));
+        let next = wait.and_then(|wait| Duration::try_from(wait.max(jiff::SignedDuration::ZERO)).ok());
         next.unwrap_or(self.period_max).clamp(NAP_MIN, self.period_max)
     }
 
@@ -305,7 +261,7 @@ impl Loop {
     async fn breathe(&mut self, frame: &mut Frame<News>) -> Result<(), PartFailed> {
         let (ended, took) = self.last_cycle;
         let rest = (ended + took.min(BREATH_MAX)).saturating_duration_since(Instant::now());
-        if rest >= NAP_MIN && self.engine.needs_cycle() {
+        if rest >= NAP_MIN && self.core.needs_cycle() {
             tokio::time::sleep(rest).await;
             frame.gather(Duration::ZERO, |news| self.take_in(news)).await?;
         }
@@ -314,110 +270,38 @@ impl Loop {
 
     /// Lets what is under way come to an end, and what was decided be told. Events are a courtesy: they are not waited for.
     async fn retire(&mut self, frame: &mut Frame<News>) -> Result<bool, PartFailed> {
-        let outlets = self.outlets.clone();
-        let quiet = move || {
-            let told = [&outlets.groups, &outlets.queues, &outlets.pods, &outlets.nominations];
-            told.iter().all(|outlet| outlet.is_idle())
-        };
-        frame.drain(RETIRE_MAX, |news| self.take_in(news), quiet).await
+        let writers = self.writers.clone();
+        let is_idle = move || writers.is_idle();
+        frame.drain(RETIRE_MAX, |news| self.take_in(news), is_idle).await
     }
 
     fn take_in(&mut self, news: News) {
-        let event = match news {
+        let now = Timestamp::now();
+        // What a watch shows is compared with what was written: answers come first.
+        self.pass_on_answers(now);
+        match news {
             News::Node(event) => {
                 self.mirror.node(&event);
-                self.node(event)
+                self.observe(&event, SchedulerInput::Node, now);
             }
             News::Pod(event) => {
                 self.mirror.pod(&event);
-                if let Some(since) = self.pods.observe(&event, Timestamp::now()) {
-                    self.metrics.task("Bound", since.elapsed());
-                }
-                if let FeedEvent::Upsert(pod) = &event {
-                    self.nominations.observe(&NamespacedName::of(&**pod).to_string(), pod);
-                }
-                translate(
-                    event,
-                    |pod: &slim::Pod| Event::Pod(PodFacts::from(pod)),
-                    |key, uid| Event::PodGone {
-                        key: key.to_string().into(),
-                        uid: Some(uid),
-                    },
-                )
+                self.observe(&event, SchedulerInput::Pod, now);
             }
-            News::PodGroup(FeedEvent::Upsert(group)) if self.is_others(&group) => None,
+            News::PodGroup(FeedEvent::Upsert(group)) if self.core.is_foreign(&group) => {}
             News::PodGroup(event) => {
                 self.mirror.group(&event);
-                self.narrator.observe(&event);
-                if let FeedEvent::Delete { key, .. } = &event {
-                    self.metrics.forget_group(&key.to_string());
-                    self.refused.forget(&key.to_string());
+                self.observe(&event, SchedulerInput::PodGroup, now);
+            }
+            News::Queue(event) => self.observe(&event, SchedulerInput::Queue, now),
+            News::Fact(event) => {
+                if let Some(event) = event {
+                    self.core.observe(SchedulerInput::Fact(&event), now);
                 }
-                translate(
-                    event,
-                    |group: &PodGroup| Event::PodGroup(PodGroupFacts::from(group)),
-                    |key, uid| Event::PodGroupGone {
-                        key: key.to_string().into(),
-                        uid: Some(uid),
-                    },
-                )
             }
-            News::Queue(event) => {
-                self.queues.observe(&event);
-                translate(
-                    event,
-                    |queue: &Queue| Event::Queue(QueueFacts::from(queue)),
-                    |key, uid| Event::QueueGone {
-                        name: key.name.into(),
-                        uid: Some(uid),
-                    },
-                )
-            }
-            News::Fact(event) => event.map(|event| *event),
-            other => {
-                self.answer(other);
-                None
-            }
-        };
-        if let Some(event) = event {
-            self.engine.apply(&event);
-        }
-    }
-
-    /// Whether another scheduler was asked for; its pods are neither placed nor complained about.
-    fn is_others(&self, group: &PodGroup) -> bool {
-        let asked = group
-            .metadata
-            .annotations
-            .as_ref()
-            .and_then(|all| all.get(basalt_api::names::SCHEDULER));
-        asked.is_some_and(|name| !self.engine.answers_to(name))
-    }
-
-    fn node(&mut self, event: FeedEvent<slim::Node>) -> Option<Event> {
-        match event {
-            FeedEvent::Upsert(node) => self.reborn.comes(NodeFacts::from(&*node)).map(Event::Node),
-            FeedEvent::Delete { key, uid } => {
-                self.reborn.leaves(&self.engine, &key.name, Timestamp::now());
-                Some(Event::NodeGone {
-                    name: key.name.into(),
-                    uid: Some(uid.into()),
-                })
-            }
-            FeedEvent::Synced => None,
-        }
-    }
-
-    /// What others have to say: answers to our own doings, and questions.
-    fn answer(&mut self, news: News) {
-        match news {
-            News::Bound {
-                transaction,
-                whole_before,
-                failed,
-            } => self.bound(&transaction, whole_before, &failed),
-            News::Evicted(eviction, fate) => self.evicted(&eviction, &fate),
-            News::Conf(conf) => self.reconfigure(conf),
+            News::Bound { transaction, failed } => self.binds_answered(&transaction, &failed, now),
+            News::Evicted(eviction, outcome) => self.eviction_answered(&eviction, &outcome, now),
+            News::Conf(conf) => self.reconfigure(conf, now),
             News::Audited(look) => {
                 for finding in &look.findings {
                     tracing::error!("the auditor found a broken promise: {finding}");
@@ -433,31 +317,75 @@ impl Loop {
                 self.mirror.renew();
             }
             News::Numbers(answer) => {
-                let numbers = Numbers::of(&self.engine, &self.plan, self.outlets.backlog(), self.pods.silent());
+                let (engine, plan) = (self.core.engine(), self.core.plan());
+                let numbers = Numbers::of(engine, plan, self.writers.backlog(), self.core.unreported_pod_count());
                 // Whoever asked may have gone away.
                 let _gone = answer.send(numbers);
             }
-            _ => {}
         }
     }
 
+    /// Passes a watch event on to the core.
+    fn observe<'e, K>(
+        &mut self,
+        event: &'e FeedEvent<K>,
+        input: impl Fn(ObjectEvent<'e, K>) -> SchedulerInput<'e>,
+        now: Timestamp,
+    ) {
+        match event {
+            FeedEvent::Upsert(object) => self.core.observe(input(ObjectEvent::Applied(object)), now),
+            FeedEvent::Delete { key, uid } => self.core.observe(input(ObjectEvent::Deleted { key, uid }), now),
+            FeedEvent::Synced => {}
+        }
+    }
+
+    fn binds_answered(&mut self, transaction: &Transaction, failed: &[FailedBind], now: Timestamp) {
+        if let Some(first) = failed.first() {
+            tracing::warn!(
+                pod = &*first.bind.pod,
+                error = first.message,
+                failed = failed.len(),
+                "scheduler: bind failed"
+            );
+        }
+        self.core
+            .observe(SchedulerInput::BindsAnswered { transaction, failed }, now);
+    }
+
+    fn eviction_answered(&mut self, eviction: &Eviction, outcome: &EvictionOutcome, now: Timestamp) {
+        match outcome {
+            EvictionOutcome::Evicted => {}
+            EvictionOutcome::Blocked(error) | EvictionOutcome::Failed(error) => {
+                tracing::warn!(pod = &*eviction.pod, error, "scheduler: eviction refused");
+            }
+            EvictionOutcome::Unknown(error) => {
+                tracing::warn!(
+                    pod = &*eviction.pod,
+                    error,
+                    "scheduler: the outcome of an eviction is unknown"
+                );
+            }
+        }
+        self.core
+            .observe(SchedulerInput::EvictionAnswered { eviction, outcome }, now);
+    }
+
     /// Puts a new configuration in force; a bad one leaves the old one as it is.
-    fn reconfigure(&mut self, conf: Result<Conf, ConfTrouble>) {
-        let target = ObjectRef::new(resource_kind::QUEUE, "", basalt_engine::model::ROOT);
+    fn reconfigure(&mut self, conf: Result<Conf, ConfTrouble>, now: Timestamp) {
         match conf {
             Ok(conf) => {
                 announce(&conf, &self.metrics);
                 self.metrics.reloaded("applied");
                 tracing::info!(actions = ?conf.actions, "a new scheduler configuration is in force");
-                self.engine.set_conf(conf);
+                self.core.observe(SchedulerInput::ConfigurationChanged(conf), now);
             }
             Err(trouble) => {
                 let message = format!("{trouble}; the former configuration stays in force");
                 tracing::error!("{message}");
                 self.metrics.conf_good.set(0);
                 self.metrics.reloaded("refused");
-                self.outlets
-                    .event(target, "", "BadConfiguration", message, EventType::Warning);
+                self.core
+                    .observe(SchedulerInput::ConfigurationRejected { message: &message }, now);
             }
         }
     }

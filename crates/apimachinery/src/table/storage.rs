@@ -1,7 +1,7 @@
 //! Rows of volumes, claims and storage classes.
 
 use super::cells::{name, object_age};
-use crate::json::{list_at, string_at};
+use crate::json::{annotation, list_at, string_at};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -85,10 +85,7 @@ pub(super) const CLASS_HEADS: &[&str] = &[
 ];
 
 pub(super) fn class(class: &Value, now: Timestamp) -> Vec<Value> {
-    let default = string_at(
-        class,
-        "/metadata/annotations/storageclass.kubernetes.io~1is-default-class",
-    ) == "true";
+    let default = annotation(class, "storageclass.kubernetes.io/is-default-class") == "true";
     let title = string_at(class, "/metadata/name");
     let or = |pointer: &str, default: &str| match string_at(class, pointer) {
         "" => Value::from(default),

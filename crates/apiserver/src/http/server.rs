@@ -92,7 +92,7 @@ struct Page {
     write: Box<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>,
 }
 
-/// The HTTP face over a store. Cheap to clone; all clones are one server.
+/// The API server over a store. Cheap to clone; all clones are one server.
 #[derive(Clone)]
 pub struct Server {
     pub(crate) inner: Arc<Inner>,

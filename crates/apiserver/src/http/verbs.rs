@@ -21,7 +21,7 @@ use super::response::status::{ApiError, ApiResult};
 use super::subresources::{binding, eviction, scale, service_account_token};
 
 /// Answers a request with the verb or the subresource that it names.
-pub(crate) async fn run(call: &Call, method: &Method, request: Body) -> ApiResult<Response<Body>> {
+pub(crate) async fn answer(call: &Call, method: &Method, request: Body) -> ApiResult<Response<Body>> {
     let named = !call.name.is_empty();
     if call.kind.verbs == Verbs::CreateOnly {
         return match (method, named) {

@@ -1,4 +1,4 @@
-//! Admission through the face: what is decided still holds when it is stored.
+//! Admission through the API server: what is decided still holds when it is stored.
 
 use std::sync::Arc;
 

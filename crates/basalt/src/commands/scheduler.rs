@@ -95,7 +95,8 @@ mod tests {
     #[test]
     fn volcanos_configuration_reads() {
         let conf = volcanos_default();
-        assert_eq!(conf.actions, ["enqueue", "allocate", "backfill"]);
+        let actions: Vec<&str> = conf.actions.iter().map(|action| action.name()).collect();
+        assert_eq!(actions, ["enqueue", "allocate", "backfill"]);
         assert_eq!(conf.tiers.iter().map(Vec::len).collect::<Vec<_>>(), [3, 6]);
     }
 }

@@ -13,8 +13,11 @@ pub(super) fn render(report: &PlanReport) -> String {
         pairs.iter().map(cells).collect()
     };
     section(&mut text, "BOUND", &["POD", "NODE"], &pairs(&report.binds));
-    let evicted: Vec<Vec<String>> = report.evicted.iter().map(|pod| vec![pod.to_string()]).collect();
-    section(&mut text, "EVICTED", &["POD"], &evicted);
+    let evicted = report.evicted_by.iter();
+    let evicted: Vec<Vec<String>> = evicted
+        .map(|(pod, action)| vec![pod.to_string(), (*action).to_owned()])
+        .collect();
+    section(&mut text, "EVICTED", &["POD", "ACTION"], &evicted);
     section(
         &mut text,
         "WAITING ON A NODE",

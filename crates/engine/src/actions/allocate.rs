@@ -5,6 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::{Attempt, Cycle, Decision};
+use crate::conf::SchedulingAction;
 use crate::facts::Phase;
 use crate::ledger::Status;
 use crate::model::{ClassId, JobId, NodeId, TaskId};
@@ -29,7 +30,7 @@ impl Cycle<'_> {
     /// The best queue's best job gets one turn, then the queues are looked at again, until nobody has anything left to
     /// try. A turn brings a job to its minimum or, once it is there, one pod further.
     pub(super) fn allocate(&mut self) {
-        if !self.conf.has_action("enqueue") {
+        if !self.conf.has_action(SchedulingAction::Enqueue) {
             self.admit_all();
         }
         let mut line = self.line(|job| {

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use super::hunt::{Hunt, Kind, Stage, Wish};
 use super::victims::Evicted;
 use super::{Attempt, Cycle, Decision};
+use crate::conf::SchedulingAction;
 use crate::ledger::Status;
 use crate::model::{ClassId, JobId, NOTHING, NodeId, QueueId, TaskId};
 use crate::mutants::mutant;
@@ -239,12 +240,10 @@ impl Cycle<'_> {
     /// Whether places for which nobody had to go are worth holding for the rest of the cycle: only where no action is
     /// still to come that could give them for good.
     fn may_hold(&self, means: Means) -> bool {
-        let later = self.conf.actions.iter().skip(self.at + 1);
-        means == Means::Preempt
-            && self.dry_run.is_none()
-            && !later
-                .into_iter()
-                .any(|action| action == "allocate" || action == "backfill")
+        let places =
+            |action: &SchedulingAction| matches!(action, SchedulingAction::Allocate | SchedulingAction::Backfill);
+        let mut later = self.conf.actions.iter().skip(self.at + 1);
+        means == Means::Preempt && self.dry_run.is_none() && !later.any(places)
     }
 
     /// Writes down what was decided for a job.

@@ -60,6 +60,9 @@ ids! {
 
 /// Named objects in slots. A slot is made when its name is first mentioned, by the object itself or by another one that
 /// refers to it, and is used again once nobody mentions it any more: so references never dangle.
+///
+/// This is not a `slab::Slab`: a promise may hold the id of a slot that was given back, reads it, and sees by the uid that
+/// it is another object; and columns are read in the innermost loops, where the slab's check of each slot would be paid.
 #[derive(Clone, Debug)]
 pub struct Table<I, T> {
     by_name: FxHashMap<Arc<str>, u32>,

@@ -27,6 +27,8 @@ pub struct PlanReport {
     pub binds: BTreeMap<Arc<str>, Arc<str>>,
     /// The pods that were evicted.
     pub evicted: BTreeSet<Arc<str>>,
+    /// The action that evicted each of these pods.
+    pub evicted_by: BTreeMap<Arc<str>, &'static str>,
     /// After the last cycle, the pods that wait on a node for others to end.
     pub pipelined: BTreeMap<Arc<str>, Arc<str>>,
     /// The pod groups after the last cycle.
@@ -118,8 +120,10 @@ impl PlanReport {
                 .extend(binds.map(|bind| (bind.pod.clone(), bind.node.clone())));
             self.pipelined
                 .extend(pipelined.map(|pod| (pod.pod.clone(), pod.node.clone())));
-            self.evicted
-                .extend(transaction.evictions.iter().map(|eviction| eviction.pod.clone()));
+            for eviction in &transaction.evictions {
+                self.evicted.insert(eviction.pod.clone());
+                self.evicted_by.insert(eviction.pod.clone(), eviction.purpose.action());
+            }
         }
         self.pod_groups = BTreeMap::new();
         for (key, group) in cluster.groups() {

@@ -6,88 +6,84 @@ use std::cmp::Ordering;
 
 use basalt_api::reason::Code;
 
-use super::{Claim, Plugin, QueueReport, Refusal, TooFew, Vote, build};
+use super::{Claim, Plugin, QueueReport, Refusal, ReservationShortage, TooFew, Vote, build};
 use crate::conf::Conf;
 use crate::model::{JobId, QueueId, TaskId};
 use crate::session::State;
 
-/// A question that plugins can answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub enum Hook {
-    /// Which queue first.
-    QueueOrder,
-    /// Which job first.
-    JobOrder,
-    /// Which pod of a job first.
-    TaskOrder,
-    /// Whether a job can be scheduled at all.
-    JobValid,
-    /// Whether a job may enter the queue.
-    JobEnqueueable,
-    /// Whether a job has what it needs.
-    JobReady,
-    /// Whether a job has what it needs once releasing pods are gone.
-    JobPipelined,
-    /// Whether a job lacks so much that others may have to give way.
-    JobStarving,
-    /// Whether a queue has had enough.
-    Overused,
-    /// Whether a queue may have this pod placed.
-    Allocatable,
-    /// Whether a queue may have others give way for these pods.
-    Preemptive,
-    /// Which pods may go for a more important job of the same queue, or of a near one.
-    Preemptable,
-    /// Which pods may go for another queue.
-    Reclaimable,
-    /// Which pods may go for a whole gang.
-    Evictable,
-    /// Which queue gives way first.
-    VictimQueueOrder,
-    /// Which running pods have to move.
-    VictimTasks,
-    /// What a queue deserves, and how much of it it has.
-    QueueReport,
-    /// Whether a node admits a class of pods.
-    Predicate,
-    /// How good a node is for a class of pods.
-    NodeOrder,
-    /// Whether a queue may borrow what is idle, beyond its due.
-    Loan,
+macro_rules! hooks {
+    ($($(#[$doc:meta])* $name:ident => $flag:expr,)*) => {
+        /// A question that plugins can answer.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum Hook {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Hook {
+            /// How many hooks there are.
+            const COUNT: usize = [$(Hook::$name),*].len();
+
+            /// The configuration's key that switches it; none: it cannot be switched off.
+            pub fn flag(self) -> Option<&'static str> {
+                match self {
+                    $(Hook::$name => $flag,)*
+                }
+            }
+        }
+    };
 }
 
-const HOOKS: usize = 20;
-
-impl Hook {
-    /// The configuration's key that switches it; none: it cannot be switched off.
-    pub fn flag(self) -> Option<&'static str> {
-        Some(match self {
-            Hook::QueueOrder => "enableQueueOrder",
-            Hook::JobOrder => "enableJobOrder",
-            Hook::TaskOrder => "enableTaskOrder",
-            Hook::JobValid | Hook::Evictable | Hook::VictimQueueOrder | Hook::QueueReport => return None,
-            Hook::JobEnqueueable => "enableJobEnqueued",
-            Hook::JobReady => "enableJobReady",
-            Hook::JobPipelined => "enableJobPipelined",
-            Hook::JobStarving => "enableJobStarving",
-            Hook::Overused => "enabledOverused",
-            Hook::Allocatable | Hook::Loan => "enabledAllocatable",
-            Hook::Preemptive => "enablePreemptive",
-            Hook::Preemptable => "enablePreemptable",
-            Hook::Reclaimable => "enableReclaimable",
-            Hook::VictimTasks => "enabledVictim",
-            Hook::Predicate => "enablePredicate",
-            Hook::NodeOrder => "enableNodeOrder",
-        })
-    }
+hooks! {
+    /// Which queue first.
+    QueueOrder => Some("enableQueueOrder"),
+    /// Which job first.
+    JobOrder => Some("enableJobOrder"),
+    /// Which pod of a job first.
+    TaskOrder => Some("enableTaskOrder"),
+    /// Whether a job can be scheduled at all.
+    JobValid => None,
+    /// Whether a job may enter the queue.
+    JobEnqueueable => Some("enableJobEnqueued"),
+    /// Whether a job has what it needs.
+    JobReady => Some("enableJobReady"),
+    /// Whether a job has what it needs once releasing pods are gone.
+    JobPipelined => Some("enableJobPipelined"),
+    /// Whether a job lacks so much that others may have to give way.
+    JobStarving => Some("enableJobStarving"),
+    /// Whether a queue has had enough.
+    Overused => Some("enabledOverused"),
+    /// Whether a queue may have this pod placed.
+    Allocatable => Some("enabledAllocatable"),
+    /// Whether a queue may have others give way for these pods.
+    Preemptive => Some("enablePreemptive"),
+    /// Which pods may go for a more important job of the same queue, or of a near one.
+    Preemptable => Some("enablePreemptable"),
+    /// Which pods may go for another queue.
+    Reclaimable => Some("enableReclaimable"),
+    /// Which pods may go for a whole gang.
+    Evictable => None,
+    /// Which queue gives way first.
+    VictimQueueOrder => None,
+    /// Which running pods have to move.
+    VictimTasks => Some("enabledVictim"),
+    /// What a queue deserves, and how much of it it has.
+    QueueReport => None,
+    /// Whether a node admits a class of pods.
+    Predicate => Some("enablePredicate"),
+    /// How good a node is for a class of pods.
+    NodeOrder => Some("enableNodeOrder"),
+    /// Whether a queue may borrow what is idle, beyond its due.
+    Loan => Some("enabledAllocatable"),
+    /// For which queues locked nodes are cleared, and by whose going.
+    Reservation => None,
 }
 
 /// The table: which plugins answer which hook, in order.
 pub struct Hooks {
     plugins: Vec<Box<dyn Plugin>>,
     /// By hook: (tier, plugin).
-    table: [Vec<(usize, usize)>; HOOKS],
+    table: [Vec<(usize, usize)>; Hook::COUNT],
     /// Some plugin has rules about nodes that depend on the queue.
     zoned: bool,
     /// Nodes that are locked for a queue take no pods of others.
@@ -364,5 +360,33 @@ impl Hooks {
     pub fn queue_report(&self, state: &State, queue: QueueId) -> Option<QueueReport> {
         self.answers(Hook::QueueReport)
             .find_map(|(_, plugin)| plugin.queue_report(state, queue))
+    }
+
+    /// The queues for whose guarantee pods of others are evicted, in order: the first answer.
+    pub fn reserving_queues(&self, state: &State) -> Vec<QueueId> {
+        let mut answers = self.answers(Hook::Reservation);
+        answers
+            .next()
+            .map(|(_, plugin)| plugin.reserving_queues(state))
+            .unwrap_or_default()
+    }
+
+    /// What one of these queues lacks on its locked nodes: the first answer.
+    pub fn reservation_shortage(&self, state: &State, queue: QueueId) -> Option<ReservationShortage> {
+        self.answers(Hook::Reservation)
+            .find_map(|(_, plugin)| plugin.reservation_shortage(state, queue))
+    }
+
+    /// All must agree that a pod may be evicted for the guarantee of a queue; nobody goes if nobody has an opinion.
+    pub fn is_reservation_victim(&self, state: &State, queue: QueueId, task: TaskId) -> bool {
+        let mut answers = self.answers(Hook::Reservation).peekable();
+        answers.peek().is_some() && answers.all(|(_, plugin)| plugin.is_reservation_victim(state, queue, task))
+    }
+
+    /// Tells every plugin that no pods can go for what a queue lacks.
+    pub fn note_unmovable(&self, state: &State, queue: QueueId) {
+        for (_, plugin) in self.answers(Hook::Reservation) {
+            plugin.note_unmovable(state, queue);
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use basalt_api::reason::Reason;
 use rustc_hash::{FxHashMap, FxHashSet};
+use slab::Slab;
 use smallvec::SmallVec;
 
 use super::State;
@@ -115,8 +116,7 @@ impl Crowd {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Crowds {
     by_likeness: FxHashMap<Arc<Likeness>, CrowdId>,
-    slots: Vec<Option<Crowd>>,
-    free: Vec<CrowdId>,
+    slots: Slab<Crowd>,
     /// Those that have something to tell their members, in turn.
     tell: VecDeque<CrowdId>,
 }
@@ -124,16 +124,16 @@ pub(crate) struct Crowds {
 impl Crowds {
     /// A crowd, if it has members yet.
     pub(crate) fn get(&self, id: CrowdId) -> Option<&Crowd> {
-        self.slots.get(id.index())?.as_ref()
+        self.slots.get(id.index())
     }
 
     pub(crate) fn get_mut(&mut self, id: CrowdId) -> Option<&mut Crowd> {
-        self.slots.get_mut(id.index())?.as_mut()
+        self.slots.get_mut(id.index())
     }
 
     /// All of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Crowd> {
-        self.slots.iter().flatten()
+        self.slots.iter().map(|(_, crowd)| crowd)
     }
 
     /// The crowd of a likeness, made if needed.
@@ -142,11 +142,7 @@ impl Crowds {
             return id;
         }
         let likeness = Arc::new(likeness);
-        let id = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(None);
-            CrowdId::from_index(self.slots.len() - 1)
-        });
-        self.slots[id.index()] = Some(Crowd {
+        let slot = self.slots.insert(Crowd {
             likeness: likeness.clone(),
             members: BTreeMap::new(),
             failed_at,
@@ -156,6 +152,7 @@ impl Crowds {
             told_last: None,
             strays: Vec::new(),
         });
+        let id = CrowdId::from_index(slot);
         self.by_likeness.insert(likeness, id);
         id
     }
@@ -197,8 +194,7 @@ impl Crowds {
         if crowd.members.is_empty() {
             let likeness = crowd.likeness.clone();
             self.by_likeness.remove(&likeness);
-            self.slots[id.index()] = None;
-            self.free.push(id);
+            self.slots.remove(id.index());
         }
     }
 }
@@ -254,7 +250,7 @@ impl State {
 
     /// Every job is looked at for itself again.
     pub(crate) fn dissolve_crowds(&mut self) {
-        for crowd in std::mem::take(&mut self.crowds).slots.into_iter().flatten() {
+        for (_, crowd) in std::mem::take(&mut self.crowds).slots {
             self.dissolve(&crowd);
         }
     }
@@ -312,11 +308,12 @@ impl State {
     /// place of its own.
     pub(super) fn hopeful_crowds(&mut self) -> Vec<JobId> {
         let mut first = Vec::new();
-        for at in 0..self.crowds.slots.len() {
-            let Some(crowd) = &self.crowds.slots[at] else { continue };
-            if crowd.failed_at == self.eased + 1 {
+        let is_hopeful = |(_, crowd): &(usize, &Crowd)| crowd.failed_at != self.eased + 1;
+        let hopeful = self.crowds.slots.iter().filter(is_hopeful);
+        for at in hopeful.map(|(at, _)| at).collect::<Vec<_>>() {
+            let Some(crowd) = self.crowds.slots.get(at) else {
                 continue;
-            }
+            };
             if self.model.queues[crowd.likeness.queue].fifo {
                 for job in crowd.members().collect::<Vec<_>>() {
                     self.single_out(job);

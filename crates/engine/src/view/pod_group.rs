@@ -1,12 +1,13 @@
 //! A pod group, as the engine knows it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{PodView, QueueView};
 use crate::engine::Engine;
 use crate::facts::{Phase, Resources};
 use crate::ledger::{Counts, Status};
-use crate::model::{Id, Job, JobId};
+use crate::model::{Id, Job, JobId, TaskId};
 
 /// A pod group that the engine knows, or that one of its pods names.
 #[derive(Clone, Copy)]
@@ -126,6 +127,12 @@ impl<'e> PodGroupView<'e> {
         self.counts().scheduled()
     }
 
+    /// Returns how many pods the API shows on a node, where they have neither ended nor been told to go.
+    #[inline]
+    pub fn placed_pod_count(self) -> u32 {
+        self.counts().of(Status::Bound) + self.counts().of(Status::Running)
+    }
+
     /// Returns how many pods a plan has given a node that the API does not show there yet.
     #[inline]
     pub fn assumed_pod_count(self) -> u32 {
@@ -169,6 +176,34 @@ impl<'e> PodGroupView<'e> {
                     .all(|(role, min)| is_role_scheduled(role, min))
         };
         self.scheduled_pod_count() >= record.min_member && roles_are_scheduled()
+    }
+
+    /// Returns whether the API shows the whole gang on nodes that exist. A pod on a node that is gone does not count;
+    /// ended pods do.
+    pub fn is_gang_on_existing_nodes(self) -> bool {
+        if !self.is_gang_scheduled() {
+            return false;
+        }
+        let (record, state) = (self.record(), self.engine.state());
+        let is_lost = |task: &&TaskId| {
+            let node = state.ledger.node(**task);
+            let is_placed = matches!(state.ledger.status(**task), Status::Bound | Status::Running);
+            is_placed && node.is_some() && !state.model.nodes[node].present
+        };
+        let mut lost_by_role: BTreeMap<usize, u32> = BTreeMap::new();
+        for &task in record.tasks.iter().filter(is_lost) {
+            *lost_by_role
+                .entry(usize::from(state.model.tasks[task].role))
+                .or_default() += 1;
+        }
+        let lost: u32 = lost_by_role.values().sum();
+        let is_role_complete = |(&role, &lost): (&usize, &u32)| {
+            let min = record.roles.get(role).map_or(0, |role| role.min);
+            min == 0 || state.ledger.role_counts(self.id, role).scheduled() >= min.saturating_add(lost)
+        };
+        lost == 0
+            || self.scheduled_pod_count() >= record.min_member.saturating_add(lost)
+                && (!record.roles_count() || lost_by_role.iter().all(is_role_complete))
     }
 
     /// Returns what pods with a node, observed, assumed or nominated, request together.

@@ -265,3 +265,58 @@ fn the_plugin_comes_and_goes_without_a_restart() {
         .set_conf(Conf::parse(CONF).expect("a configuration"));
     assert_eq!(world.decide(), [locked]);
 }
+
+/// A gang of queue `a` waits for the node that is locked for it while pods of others are there.
+#[track_caller]
+fn check_reserve(actions: &str, plugins: &str, decision: &str) {
+    let conf = format!(
+        "actions: {actions}\ntiers:\n- plugins: [{{name: gang}}]\n- plugins: [{{name: predicates}}{plugins}]\n"
+    );
+    let script = format!(
+        "queue a locks=n1 target-cpu=4 evicts
+         queue b
+         node n1 cpu=4
+         gang old queue=b min=0 pods=1 cpu=4 on=n1 running phase=Running
+         gang new queue=a min=1 pods=1 cpu=4 phase=Inqueue
+         {decision}"
+    );
+    check_conf(&conf, &script);
+}
+
+#[test]
+fn reserve_runs_first_or_where_it_is_listed() {
+    let plugin = ", {name: node_reservation}";
+    let evicted_before_placing = "> old -n1[old-w-0] Pending
+         > new ~n1[new-w-0]
+         > wait new 1: waiting for evicted pods to end: needs 1 pods, has 0.";
+    check_reserve("enqueue, allocate", plugin, evicted_before_placing);
+    check_reserve("reserve, enqueue, allocate", plugin, evicted_before_placing);
+    check_reserve("enqueue, reserve, allocate", plugin, evicted_before_placing);
+    let evicted_after_placing = "> old -n1[old-w-0] Pending
+         > wait new 1: not enough free resources for the whole gang: needs 4 cpu, has 0; 0/1 nodes: 1 not enough cpu.";
+    check_reserve("enqueue, allocate, reserve", plugin, evicted_after_placing);
+    let not_evicted = "> old 1+0+0
+         > wait new 1: not enough free resources for the whole gang: needs 4 cpu, has 0; 0/1 nodes: 1 not enough cpu.";
+    check_reserve("reserve, enqueue, allocate", "", not_evicted);
+}
+
+#[test]
+fn reserve_is_a_stage_of_the_cycle_and_the_purpose_of_its_evictions() {
+    let mut world = World::new(RECLAIM);
+    for line in [
+        "queue a locks=n1 target-cpu=4 evicts",
+        "queue b",
+        "node n1 cpu=4",
+        "gang old queue=b min=0 pods=1 cpu=4 on=n1 running phase=Running",
+    ] {
+        world.tell(line);
+    }
+    let mut stages = Vec::new();
+    let plan = world
+        .cluster
+        .engine_mut()
+        .cycle_observed(0, 0, &mut |stage| stages.push(stage.to_owned()));
+    assert_eq!(stages, ["open", "reserve", "enqueue", "allocate", "reclaim"]);
+    let purposes: Vec<&str> = plan.evictions().map(|eviction| eviction.purpose.action()).collect();
+    assert_eq!(purposes, ["reserve"]);
+}

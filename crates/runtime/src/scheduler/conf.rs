@@ -150,6 +150,8 @@ impl ConfSource {
 
 #[cfg(test)]
 mod tests {
+    use basalt_engine::conf::SchedulingAction;
+
     use super::*;
 
     fn check(text: &str, strict: bool, expected: Result<usize, &str>) {
@@ -187,7 +189,7 @@ mod tests {
             let (conf, read) = source.clone().load(Conf::embedded).expect("what it said");
             assert_eq!(
                 (conf.actions, read.as_str()),
-                (vec!["allocate".to_owned()], good),
+                (vec![SchedulingAction::Allocate], good),
                 "{text:?}"
             );
         }

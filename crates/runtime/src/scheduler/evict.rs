@@ -1,11 +1,11 @@
-//! Carries out evictions: each pod once, its disruption budget respected, and every refusal told back.
+//! Carries out evictions, with disruption budgets respected.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use basalt_api::{ObjectRef, resource_kind};
 use basalt_controllers::Change;
-use basalt_engine::plan::{Eviction, Purpose, split_key};
+use basalt_engine::plan::{Eviction, split_key};
+use basalt_scheduler::EvictionOutcome;
 use http::Request;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -16,104 +16,36 @@ use crate::write::executor::Executor;
 /// Evictions under way at the same time.
 const IN_FLIGHT_MAX: usize = 64;
 
-/// What became of an eviction.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// The pod is going, or was gone already.
-    Going,
-    /// A disruption budget forbids it.
-    Blocked(String),
-    /// The server refused it for another reason.
-    Failed(String),
-    /// The server may have done it, or not: only the watch can tell.
-    Unknown(String),
-}
-
-impl Fate {
-    /// One word for metrics.
-    pub(super) fn word(&self) -> &'static str {
-        match self {
-            Self::Going => "done",
-            Self::Blocked(_) => "blocked",
-            Self::Failed(_) => "failed",
-            Self::Unknown(_) => "unknown",
-        }
-    }
-}
-
-/// One sentence on why a pod has to go.
-pub(super) fn sentence(purpose: &Purpose) -> String {
-    let why = match purpose {
-        Purpose::Preempt { beneficiary } | Purpose::GangPreempt { beneficiary } => {
-            format!("PodGroup {beneficiary} goes first")
-        }
-        Purpose::Reclaim { beneficiary } | Purpose::GangReclaim { beneficiary } => {
-            format!("the queue of PodGroup {beneficiary} takes back what it deserves")
-        }
-        Purpose::Reservation { queue } => {
-            format!("its node is locked for queue {queue:?}, whose guarantee is to be met")
-        }
-        Purpose::Shuffle => "a policy wants it elsewhere".to_owned(),
-    };
-    format!("evicted because of {}: {why}", purpose.action())
-}
-
-/// The pods that are on their way out by our hand.
-#[derive(Debug)]
-pub(super) struct Evictor {
-    under_way: BTreeSet<Arc<str>>,
-    permits: Arc<Semaphore>,
-}
-
-impl Default for Evictor {
-    fn default() -> Self {
-        Self {
-            under_way: BTreeSet::new(),
-            permits: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
-        }
-    }
-}
-
-impl Evictor {
-    /// Takes on an eviction; none if that very pod is being evicted already.
-    pub(super) fn begin(&mut self, eviction: &Eviction) -> Option<Arc<Semaphore>> {
-        let new = self.under_way.insert(Arc::clone(&eviction.uid));
-        new.then(|| Arc::clone(&self.permits))
-    }
-
-    /// An eviction was answered.
-    pub(super) fn end(&mut self, eviction: &Eviction) {
-        self.under_way.remove(&eviction.uid);
-    }
+/// Returns the slots for evictions under way at the same time.
+pub(super) fn eviction_slots() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(IN_FLIGHT_MAX))
 }
 
 /// Evicts one pod, when its turn has come.
-pub(super) async fn evict(executor: Executor, permits: Arc<Semaphore>, eviction: &Eviction) -> Fate {
+pub(super) async fn evict(
+    executor: Executor,
+    permits: Arc<Semaphore>,
+    eviction: &Eviction,
+    message: &str,
+) -> EvictionOutcome {
     // The semaphore is never closed; without a permit we would only be less polite.
     let _permit = permits.acquire().await.ok();
-    announce(
-        &executor,
-        eviction,
-        "True",
-        "PreemptionByScheduler",
-        &sentence(&eviction.purpose),
-    )
-    .await;
-    let fate = match request(&executor, eviction).await {
-        Ok(()) => Fate::Going,
+    announce(&executor, eviction, "True", "PreemptionByScheduler", message).await;
+    let outcome = match request(&executor, eviction).await {
+        Ok(()) => EvictionOutcome::Evicted,
         Err(kube::Error::Api(status)) => match status.code {
             // Gone, or another pod under the name.
-            404 | 409 => Fate::Going,
-            429 => Fate::Blocked(status.message),
-            500.. => Fate::Unknown(status.message),
-            _ => Fate::Failed(status.message),
+            404 | 409 => EvictionOutcome::Evicted,
+            429 => EvictionOutcome::Blocked(status.message),
+            500.. => EvictionOutcome::Unknown(status.message),
+            _ => EvictionOutcome::Failed(status.message),
         },
-        Err(error) => Fate::Unknown(error.to_string()),
+        Err(error) => EvictionOutcome::Unknown(error.to_string()),
     };
-    if let Fate::Blocked(why) | Fate::Failed(why) = &fate {
+    if let EvictionOutcome::Blocked(why) | EvictionOutcome::Failed(why) = &outcome {
         announce(&executor, eviction, "False", "EvictionRefused", why).await;
     }
-    fate
+    outcome
 }
 
 /// Says on the pod that it is about to be disrupted, or no longer. That is a courtesy to whoever made the pod: the
@@ -168,26 +100,14 @@ async fn send(executor: &Executor, request: http::request::Builder, body: &Value
 
 #[cfg(test)]
 mod tests {
+    use basalt_engine::plan::Purpose;
+
     use super::*;
 
-    #[test]
-    fn a_pod_is_evicted_once_at_a_time() {
-        let eviction = |uid: &str| Eviction {
-            pod: "a/b".into(),
-            uid: uid.into(),
-            node: "n".into(),
-            purpose: Purpose::Shuffle,
-        };
-        let mut evictor = Evictor::default();
-        assert!(evictor.begin(&eviction("1")).is_some());
-        assert!(evictor.begin(&eviction("1")).is_none());
-        assert!(evictor.begin(&eviction("2")).is_some());
-        evictor.end(&eviction("1"));
-        assert!(evictor.begin(&eviction("1")).is_some());
-    }
+    const MESSAGE: &str = "evicted because of reclaim";
 
-    /// The server answers an eviction so, and a plain delete so: what is its fate?
-    async fn check_fate(eviction: Answer, delete: Answer, expected: &str) {
+    /// The server answers an eviction so, and a plain delete so: what is its outcome?
+    async fn check_outcome(eviction: Answer, delete: Answer, expected: &str) {
         let text = format!("{eviction:?} {delete:?}");
         let client = scripted_server::client(move |method, path| match *method {
             http::Method::POST if path.ends_with("/eviction") => eviction.clone(),
@@ -201,14 +121,14 @@ mod tests {
             purpose: Purpose::Shuffle,
         };
         let permits = Arc::new(Semaphore::new(1));
-        let fate = evict(Executor::new(client, "test"), permits, &asked).await;
-        assert_eq!(fate.word(), expected, "{text}");
+        let outcome = evict(Executor::new(client, "test"), permits, &asked, "evicted").await;
+        assert_eq!(outcome.label(), expected, "{text}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_known_of_an_eviction_by_its_answer() {
         let (yes, no) = (|| Answer::Object(json!({})), Answer::Refusal);
-        check_fate(yes(), no(500), "done").await;
+        check_outcome(yes(), no(500), "done").await;
         for (code, expected) in [
             (404, "done"),
             (409, "done"),
@@ -217,12 +137,12 @@ mod tests {
             (500, "unknown"),
             (504, "unknown"),
         ] {
-            check_fate(no(code), no(403), expected).await;
+            check_outcome(no(code), no(403), expected).await;
         }
-        check_fate(Answer::Silence, no(403), "unknown").await;
-        check_fate(no(405), yes(), "done").await;
-        check_fate(no(405), no(403), "failed").await;
-        check_fate(no(405), Answer::Silence, "unknown").await;
+        check_outcome(Answer::Silence, no(403), "unknown").await;
+        check_outcome(no(405), yes(), "done").await;
+        check_outcome(no(405), no(403), "failed").await;
+        check_outcome(no(405), Answer::Silence, "unknown").await;
     }
 
     use crate::scripted_server::{self, Answer};
@@ -292,10 +212,10 @@ mod tests {
             },
         };
 
-        let fate = evict(executor.clone(), Arc::clone(&permits), &eviction(&uid)).await;
+        let outcome = evict(executor.clone(), Arc::clone(&permits), &eviction(&uid), MESSAGE).await;
         assert!(
-            matches!(&fate, Fate::Blocked(why) if why.contains("disruption budget")),
-            "{fate:?}"
+            matches!(&outcome, EvictionOutcome::Blocked(why) if why.contains("disruption budget")),
+            "{outcome:?}"
         );
         let found = condition(&client).await;
         assert_eq!(
@@ -305,19 +225,19 @@ mod tests {
 
         let budget = format!("{budgets}/b");
         call(&client, http::Method::DELETE, &budget, "application/json", json!({})).await;
-        let fate = evict(executor.clone(), Arc::clone(&permits), &eviction("another")).await;
-        assert_eq!(fate, Fate::Going, "that pod is gone already");
+        let outcome = evict(executor.clone(), Arc::clone(&permits), &eviction("another"), MESSAGE).await;
+        assert_eq!(outcome, EvictionOutcome::Evicted, "that pod is gone already");
         assert_eq!(
             condition(&client).await["leaving"],
             json!(false),
             "and this one is not it"
         );
 
-        let fate = evict(executor, permits, &eviction(&uid)).await;
-        assert_eq!(fate, Fate::Going);
+        let outcome = evict(executor, permits, &eviction(&uid), MESSAGE).await;
+        assert_eq!(outcome, EvictionOutcome::Evicted);
         let found = condition(&client).await;
         assert_eq!(found["leaving"], json!(true));
         let message = found["condition"]["message"].as_str().unwrap_or_default();
-        assert!(message.contains("reclaim") && message.contains("default/g"), "{found}");
+        assert_eq!(message, MESSAGE, "{found}");
     }
 }

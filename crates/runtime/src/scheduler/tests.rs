@@ -1,13 +1,18 @@
 use std::sync::Mutex;
 
-use basalt_controllers::Change;
-use basalt_engine::plan::Purpose;
+use basalt_api::{Change, ObjectRef, resource_kind};
+use basalt_engine::plan::Bind;
+use basalt_scheduler::{StatusWrite, StatusWriter};
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::narrate::pod_target;
 use super::*;
 use crate::scripted_server::{self, Answer};
+
+/// A configuration that only places pods.
+fn conf() -> Conf {
+    Conf::parse("actions: allocate\ntiers: [{plugins: [{name: gang}, {name: predicates}]}]").expect("a configuration")
+}
 
 /// A loop whose server knows nothing, and that has not decided anything yet.
 async fn at_work() -> (Loop, Frame<News>) {
@@ -16,7 +21,7 @@ async fn at_work() -> (Loop, Frame<News>) {
 
 async fn at_work_with(client: Client) -> (Loop, Frame<News>) {
     let options = SchedulerOptions {
-        built_in: scene::conf,
+        built_in: conf,
         audit_every: Duration::from_millis(1),
         ..SchedulerOptions::default()
     };
@@ -44,7 +49,7 @@ async fn check_scheduler(asked: Option<&str>, expected: bool) {
         group["metadata"]["annotations"] = json!({"basalt.sh/scheduler-name": name});
     }
     at_work.take_in(News::PodGroup(read(group)));
-    let known = at_work.engine.state().model.jobs.find("a/g");
+    let known = at_work.core.engine().group("a/g");
     assert_eq!(known.is_some(), expected, "{asked:?}");
 }
 
@@ -53,32 +58,6 @@ async fn a_group_that_asks_for_another_scheduler_is_left_alone() {
     check_scheduler(None, true).await;
     check_scheduler(Some("volcano"), true).await;
     check_scheduler(Some("basalt-null"), false).await;
-}
-
-/// An eviction is answered so: is the pod believed to stay, and left in peace?
-async fn check_eviction(fate: Fate, expected: bool) {
-    let (mut at_work, _frame) = at_work().await;
-    at_work.take_in(running_pod());
-    let eviction = Box::new(Eviction {
-        pod: "a/p".into(),
-        uid: "p".into(),
-        node: "n".into(),
-        purpose: Purpose::Shuffle,
-    });
-    assert!(at_work.evictor.begin(&eviction).is_some());
-    at_work.take_in(News::Evicted(eviction.clone(), fate.clone()));
-    assert!(at_work.evictor.begin(&eviction).is_some(), "{fate:?}: it is answered");
-    let model = &at_work.engine.state().model;
-    let task = model.tasks.find("a/p").expect("the pod is known");
-    assert_eq!(model.tasks[task].spared, expected, "{fate:?}");
-}
-
-#[tokio::test]
-async fn only_an_eviction_that_surely_failed_is_taken_back() {
-    check_eviction(Fate::Going, false).await;
-    check_eviction(Fate::Unknown("no answer".to_owned()), false).await;
-    check_eviction(Fate::Blocked("a budget".to_owned()), true).await;
-    check_eviction(Fate::Failed("no".to_owned()), true).await;
 }
 
 /// The auditor's next look, when its time has come.
@@ -105,26 +84,24 @@ async fn an_auditor_that_stumbles_begins_anew() {
     assert_eq!(at_work.metrics.audits.get(), 1);
 }
 
-/// A cluster with room for one pod that waits.
-fn cluster() -> Vec<News> {
-    let ready = json!([{"type": "Ready", "status": "True"}]);
-    vec![
-        News::Queue(read(
-            json!({"metadata": {"name": "default", "uid": "q"}, "spec": {"weight": 1}}),
-        )),
-        News::Node(read(json!({
-            "metadata": {"name": "n", "uid": "n"},
-            "status": {"allocatable": {"cpu": "4", "pods": "10"}, "conditions": ready},
-        }))),
-        News::PodGroup(read(json!({
-            "metadata": {"name": "g", "namespace": "a", "uid": "g"},
-            "spec": {"minMember": 1, "queue": "default"}, "status": {"phase": "Inqueue"},
-        }))),
-        News::Pod(read(json!({
-            "metadata": {"name": "p", "namespace": "a", "uid": "p", "annotations": {"scheduling.k8s.io/group-name": "g"}},
-            "spec": {"schedulerName": "volcano", "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
-        }))),
-    ]
+/// A group of one pod that is to be bound.
+fn transaction() -> Box<Transaction> {
+    let bind = Bind {
+        pod: "a/p".into(),
+        uid: "p".into(),
+        node: "n".into(),
+    };
+    Box::new(Transaction {
+        pod_group: "a/g".into(),
+        uid: "g".into(),
+        spec_hash: 0,
+        min_member: 1,
+        binds: vec![bind],
+        evictions: Vec::new(),
+        pipelined: Vec::new(),
+        phase: None,
+        tally: None,
+    })
 }
 
 /// A condition of the pod waits to be written, or has left and is never answered; then the pod is bound. After how many
@@ -142,21 +119,25 @@ async fn check_order(has_left: bool, expected: &[(&str, u64)]) {
         seen.lock().expect("no panic").push((what, begun.elapsed().as_secs()));
         Answer::Silence
     });
-    let (mut at_work, mut frame) = at_work_with(client).await;
-    for news in cluster() {
-        at_work.take_in(news);
-    }
+    let (at_work, mut frame) = at_work_with(client).await;
+    let pod = ObjectRef::new(resource_kind::POD, "a", "p");
     let change = Change::Strategic {
-        target: pod_target("a/p"),
+        target: pod.clone(),
         subresource: Some("status".to_owned()),
         uid: "p".to_owned(),
         patch: json!({"status": {"conditions": [{"type": "PodScheduled", "status": "False"}]}}),
     };
-    at_work.outlets.pods.put(pod_target("a/p"), change);
+    at_work.writers.write(StatusWrite {
+        writer: StatusWriter::PodConditions,
+        target: pod.clone(),
+        sequence: 1,
+        change,
+        delay: Duration::ZERO,
+    });
     if has_left {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    at_work.cycle(&mut frame);
+    at_work.bind(transaction(), vec![pod], &mut frame);
     tokio::time::sleep(Duration::from_mins(1)).await;
     let asked = asked.lock().expect("no panic");
     assert_eq!(*asked, expected, "{has_left}");

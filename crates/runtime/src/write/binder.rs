@@ -5,6 +5,7 @@ use std::time::Duration;
 use basalt_api::resource_kind::{GANG_BINDING, POD, api_version_path};
 use basalt_api::slim::Pod;
 use basalt_engine::plan::{Bind, Transaction, split_key};
+use basalt_scheduler::FailedBind;
 use futures::stream::{FuturesUnordered, StreamExt};
 use http::Request;
 use serde_json::{Value, json};
@@ -23,28 +24,19 @@ enum Manner {
     Single,
 }
 
-/// A bind that failed.
-#[derive(Debug)]
-pub struct Failed {
-    /// Which.
-    pub bind: Bind,
-    /// What the server said.
-    pub why: String,
-    /// Whether the server surely did not do it; otherwise only the watch can tell.
-    pub certain: bool,
+/// Describes a bind that failed.
+fn failed_bind(bind: Bind, message: impl Into<String>, is_certain: bool) -> FailedBind {
+    FailedBind {
+        bind,
+        message: message.into(),
+        is_certain,
+    }
 }
 
-impl Failed {
-    fn new(bind: Bind, why: impl Into<String>, certain: bool) -> Self {
-        let why = why.into();
-        Self { bind, why, certain }
-    }
-
-    /// A bind that was answered with `error`: a server that refuses has surely done nothing.
-    fn answered(bind: Bind, error: &kube::Error) -> Self {
-        let certain = matches!(error, kube::Error::Api(status) if status.code < 500);
-        Self::new(bind, error.to_string(), certain)
-    }
+/// Describes a bind that was answered with an error: a server that refuses has surely done nothing.
+fn refused_bind(bind: Bind, error: &kube::Error) -> FailedBind {
+    let is_certain = matches!(error, kube::Error::Api(status) if status.code < 500);
+    failed_bind(bind, error.to_string(), is_certain)
 }
 
 /// Binds pods.
@@ -76,14 +68,14 @@ impl Binder {
     }
 
     /// Binds all pods of `transaction`; returns those that were not, or not surely, bound.
-    pub async fn bind(&self, transaction: &Transaction) -> Vec<Failed> {
+    pub async fn bind(&self, transaction: &Transaction) -> Vec<FailedBind> {
         match self.manner {
             Manner::Gang => self.bind_gang(transaction).await,
             Manner::Single => self.bind_singly(transaction).await,
         }
     }
 
-    async fn bind_gang(&self, transaction: &Transaction) -> Vec<Failed> {
+    async fn bind_gang(&self, transaction: &Transaction) -> Vec<FailedBind> {
         let (namespace, _) = split_key(&transaction.pod_group);
         let items: Vec<Value> = transaction.binds.iter().map(binding).collect();
         let path = GANG_BINDING.collection_path(namespace);
@@ -92,18 +84,18 @@ impl Binder {
             Err(error) => transaction
                 .binds
                 .iter()
-                .map(|bind| Failed::answered(bind.clone(), &error))
+                .map(|bind| refused_bind(bind.clone(), &error))
                 .collect(),
         }
     }
 
-    async fn bind_singly(&self, transaction: &Transaction) -> Vec<Failed> {
+    async fn bind_singly(&self, transaction: &Transaction) -> Vec<FailedBind> {
         let binds = transaction.binds.iter().cloned();
         let under_way: FuturesUnordered<_> = binds.map(|bind| self.bind_one(bind)).collect();
         under_way.filter_map(std::future::ready).collect().await
     }
 
-    async fn bind_one(&self, bind: Bind) -> Option<Failed> {
+    async fn bind_one(&self, bind: Bind) -> Option<FailedBind> {
         let (namespace, name) = split_key(&bind.pod);
         let path = POD.object_path(namespace, name);
         let error = self
@@ -115,7 +107,7 @@ impl Binder {
                 let found = self.read(&path).await;
                 after_conflict(bind, &status.message, found)
             }
-            error => Some(Failed::answered(bind, &error)),
+            error => Some(refused_bind(bind, &error)),
         }
     }
 
@@ -136,25 +128,25 @@ impl Binder {
 
 /// What a bind came to that met a conflict. That may be with an earlier one of ours whose answer was lost, so the pod
 /// itself is asked; only if it cannot be read, the outcome stays unknown.
-fn after_conflict(bind: Bind, message: &str, found: Result<Pod, kube::Error>) -> Option<Failed> {
+fn after_conflict(bind: Bind, message: &str, found: Result<Pod, kube::Error>) -> Option<FailedBind> {
     let pod = match found {
         Ok(pod) => pod,
-        Err(kube::Error::Api(status)) if status.code == 404 => return Some(Failed::new(bind, "the pod is gone", true)),
+        Err(kube::Error::Api(status)) if status.code == 404 => return Some(failed_bind(bind, "the pod is gone", true)),
         Err(error) => {
             let why = format!("{message}; and the pod cannot be read: {error}");
-            return Some(Failed::new(bind, why, false));
+            return Some(failed_bind(bind, why, false));
         }
     };
     let node = pod.spec.node_name.as_str();
     if pod.metadata.uid.as_deref() != Some(&*bind.uid) {
-        Some(Failed::new(bind, "the pod is gone, and another has its name", true))
+        Some(failed_bind(bind, "the pod is gone, and another has its name", true))
     } else if node.is_empty() {
-        Some(Failed::new(bind, message, true))
+        Some(failed_bind(bind, message, true))
     } else if *bind.node == *node {
         None
     } else {
         let why = format!("somebody else bound the pod to {node}");
-        Some(Failed::new(bind, why, true))
+        Some(failed_bind(bind, why, true))
     }
 }
 
@@ -215,7 +207,7 @@ mod tests {
                 _ => to_bind.clone(),
             });
             let failed = binder(client, manner).bind(&gang(1)).await;
-            let certain = failed.first().map(|failure| failure.certain);
+            let certain = failed.first().map(|failure| failure.is_certain);
             assert_eq!(certain, expected, "{bind:?} {read:?} {manner:?}: {failed:?}");
         }
     }

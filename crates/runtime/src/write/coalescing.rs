@@ -1,11 +1,13 @@
 //! Writes of which only the newest matters, such as statuses: coalesced by object, sent a few at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use basalt_api::ObjectRef;
 use basalt_controllers::Change;
+use basalt_scheduler::StatusWriteOutcome;
 use futures::stream::{self, StreamExt};
 use kube::core::PartialObjectMeta;
 use tokio::sync::Notify;
@@ -66,22 +68,43 @@ impl Pace {
 #[derive(Default)]
 struct Shared {
     waiting: Mutex<Waiting>,
+    /// Whether answers were collected: the common case is that none were.
+    has_answers: AtomicBool,
     news: Notify,
     answers: Notify,
 }
 
 #[derive(Default)]
 struct Waiting {
-    /// What has not left yet, and when it may.
-    changes: BTreeMap<ObjectRef, (Instant, Change)>,
+    /// Writes that have not been sent.
+    changes: BTreeMap<ObjectRef, QueuedWrite>,
     /// What has left and is not answered yet.
     under_way: BTreeSet<ObjectRef>,
-    /// The versions that our writes made, until the watch has shown them; kept only where somebody asks for it.
-    written: BTreeMap<ObjectRef, u64>,
-    /// What was refused for good, until somebody asks; kept only where somebody does.
-    lost: BTreeSet<ObjectRef>,
+    /// Answers that nobody has taken; collected only where somebody takes them.
+    answers: Vec<WriteAnswer>,
     /// Writes that found no room.
     dropped: u64,
+}
+
+/// A write that has not been sent.
+#[derive(Debug, Clone)]
+struct QueuedWrite {
+    /// When it may be sent.
+    due: Instant,
+    /// The number that its sender gave it.
+    sequence: u64,
+    change: Change,
+}
+
+/// The answer to a write, for its sender.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WriteAnswer {
+    /// The object.
+    pub target: ObjectRef,
+    /// The number that the sender gave the write.
+    pub sequence: u64,
+    /// How the write ended.
+    pub outcome: StatusWriteOutcome,
 }
 
 /// Takes writes and forgets those that a newer one for the same object replaces.
@@ -89,7 +112,7 @@ struct Waiting {
 pub struct Latest {
     shared: Arc<Shared>,
     pace: Pace,
-    remembers: bool,
+    reports_answers: bool,
 }
 
 impl Latest {
@@ -98,28 +121,27 @@ impl Latest {
         Self {
             shared: Arc::default(),
             pace,
-            remembers: false,
+            reports_answers: false,
         }
     }
 
-    /// The same, but it remembers the versions that its writes made, for [`Latest::is_ahead`], and what was refused, for
-    /// [`Latest::take_lost`]. Who has that must say with [`Latest::forget`] when an object is gone.
+    /// The same, but its answers are collected until [`Latest::take_answers`] is called.
     #[must_use]
-    pub fn remembering(self) -> Self {
+    pub fn reporting_answers(self) -> Self {
         Self {
-            remembers: true,
+            reports_answers: true,
             ..self
         }
     }
 
     /// Hands over a write; replaces an earlier one for the same object that has not left yet.
     pub fn put(&self, target: ObjectRef, change: Change) {
-        self.put_later(target, change, Duration::ZERO);
+        self.put_later(target, 0, change, Duration::ZERO);
     }
 
-    /// The same for a write that may wait for so long, because another one may well come for the same object; but what it
-    /// replaces leaves no later than it would have.
-    pub fn put_later(&self, target: ObjectRef, change: Change, wait: Duration) {
+    /// The same for a write with a number that may wait for so long, because another one may well come for the same object;
+    /// but what it replaces leaves no later than it would have.
+    pub fn put_later(&self, target: ObjectRef, sequence: u64, change: Change, wait: Duration) {
         {
             let mut waiting = self.lock();
             if waiting.changes.len() >= self.pace.waiting_max && !waiting.changes.contains_key(&target) {
@@ -127,8 +149,9 @@ impl Latest {
                 return;
             }
             let due = Instant::now() + wait;
-            let due = waiting.changes.get(&target).map_or(due, |(sooner, _)| due.min(*sooner));
-            waiting.changes.insert(target, (due, change));
+            let due = waiting.changes.get(&target).map_or(due, |queued| due.min(queued.due));
+            let queued = QueuedWrite { due, sequence, change };
+            waiting.changes.insert(target, queued);
         }
         self.shared.news.notify_one();
     }
@@ -139,34 +162,12 @@ impl Latest {
         waiting.changes.contains_key(target) || waiting.under_way.contains(target)
     }
 
-    /// Whether what the watch shows of this object, in `version`, is older than what we wrote or are about to write.
-    pub fn is_ahead(&self, target: &ObjectRef, version: Option<&str>) -> bool {
-        if self.is_pending(target) {
-            return true;
+    /// Returns the answers since the last call, in order.
+    pub fn take_answers(&self) -> Vec<WriteAnswer> {
+        if !self.shared.has_answers.swap(false, Ordering::AcqRel) {
+            return Vec::new();
         }
-        let mut waiting = self.lock();
-        let Some(written) = waiting.written.get(target) else {
-            return false;
-        };
-        // Of a server whose versions are no numbers every report counts as newer.
-        let shown = version.and_then(|version| version.parse::<u64>().ok());
-        let is_ahead = shown.is_some_and(|shown| shown < *written);
-        if !is_ahead {
-            waiting.written.remove(target);
-        }
-        is_ahead
-    }
-
-    /// The object is gone.
-    pub fn forget(&self, target: &ObjectRef) {
-        let mut waiting = self.lock();
-        waiting.written.remove(target);
-        waiting.lost.remove(target);
-    }
-
-    /// The objects of which a write was refused for good since this was last asked.
-    pub fn take_lost(&self) -> BTreeSet<ObjectRef> {
-        std::mem::take(&mut self.lock().lost)
+        std::mem::take(&mut self.lock().answers)
     }
 
     /// Whether nothing waits and nothing is under way.
@@ -231,7 +232,7 @@ impl Latest {
 
     /// Waits until there is something that may leave, or there is news.
     async fn until_due(&self) {
-        let due = self.lock().changes.values().map(|(due, _)| *due).min();
+        let due = self.lock().changes.values().map(|queued| queued.due).min();
         let news = self.shared.news.notified();
         match due {
             // Either way there is something to look at.
@@ -259,82 +260,81 @@ impl Latest {
         }
     }
 
-    fn take(&self) -> BTreeMap<ObjectRef, Change> {
+    fn take(&self) -> BTreeMap<ObjectRef, QueuedWrite> {
         let (mut waiting, now, most) = (self.lock(), Instant::now(), self.pace.batch());
-        let mut batch = BTreeMap::new();
-        let due = waiting.changes.extract_if(.., |_, (due, _)| *due <= now).take(most);
-        batch.extend(due.map(|(target, (_, change))| (target, change)));
+        let due = waiting.changes.extract_if(.., |_, queued| queued.due <= now).take(most);
+        let batch: BTreeMap<ObjectRef, QueuedWrite> = due.collect();
         waiting.under_way = batch.keys().cloned().collect();
         batch
     }
 
-    async fn send_all(&self, executor: &Executor, batch: BTreeMap<ObjectRef, Change>) {
+    async fn send_all(&self, executor: &Executor, batch: BTreeMap<ObjectRef, QueuedWrite>) {
         let mut outcomes = stream::iter(batch)
-            .map(|(target, change)| send(executor.clone(), target, change))
+            .map(|(target, queued)| send(executor.clone(), target, queued))
             .buffer_unordered(IN_FLIGHT_MAX);
         let mut trouble = false;
-        while let Some((target, outcome)) = outcomes.next().await {
-            self.answered(&target, &outcome);
-            trouble |= matches!(outcome, Outcome::Again(_));
+        while let Some((target, queued, outcome)) = outcomes.next().await {
+            trouble |= outcome.is_none();
+            self.answered(target, queued, outcome);
         }
         if trouble {
             tokio::time::sleep(RETRY_PAUSE).await;
         }
     }
 
-    fn answered(&self, target: &ObjectRef, outcome: &Outcome) {
+    /// Takes note of an answer; without one the write is worth another try.
+    fn answered(&self, target: ObjectRef, queued: QueuedWrite, outcome: Option<StatusWriteOutcome>) {
         {
             let mut waiting = self.lock();
-            waiting.under_way.remove(target);
+            waiting.under_way.remove(&target);
             match outcome {
-                Outcome::Written(Some(version)) if self.remembers => {
-                    waiting.written.insert(target.clone(), *version);
+                // At once: while it waits for another try it can be seen, replaced and taken back like any other.
+                None => {
+                    let due = Instant::now();
+                    waiting.changes.entry(target).or_insert(QueuedWrite { due, ..queued });
                 }
-                Outcome::Again(change) => {
-                    // At once: while it waits for another try it can be seen, replaced and taken back like any other.
-                    let again = || (Instant::now(), change.clone());
-                    waiting.changes.entry(target.clone()).or_insert_with(again);
+                Some(outcome) if self.reports_answers => {
+                    let sequence = queued.sequence;
+                    waiting.answers.push(WriteAnswer {
+                        target,
+                        sequence,
+                        outcome,
+                    });
+                    self.shared.has_answers.store(true, Ordering::Release);
                 }
-                Outcome::Lost if self.remembers => {
-                    waiting.lost.insert(target.clone());
-                }
-                Outcome::Written(_) | Outcome::Lost => {}
+                Some(_) => {}
             }
         }
         self.shared.answers.notify_waiters();
     }
 }
 
-/// What became of a write.
-enum Outcome {
-    /// Done; the object has this version now, if it can be told.
-    Written(Option<u64>),
-    /// Refused, and another try would get the same answer.
-    Lost,
-    /// Worth another try.
-    Again(Change),
-}
-
-/// Sends one write.
-async fn send(executor: Executor, target: ObjectRef, change: Change) -> (ObjectRef, Outcome) {
-    let (written, failure) = executor.run(vec![change.clone()]).await;
+/// Sends one write; no outcome means that it is worth another try.
+async fn send(
+    executor: Executor,
+    target: ObjectRef,
+    queued: QueuedWrite,
+) -> (ObjectRef, QueuedWrite, Option<StatusWriteOutcome>) {
+    let (written, failure) = executor.run(vec![queued.change.clone()]).await;
     let outcome = match failure {
-        None => Outcome::Written(written.first().and_then(|written| version(&written.body))),
+        None => Some(StatusWriteOutcome::Written {
+            resource_version: written.first().and_then(|written| version(&written.body)),
+        }),
         // Another incarnation or version: whoever decided will decide again.
-        Some(ExecuteError::Outdated { .. }) => Outcome::Lost,
+        Some(ExecuteError::Outdated { .. }) => Some(StatusWriteOutcome::Rejected),
         Some(ExecuteError::Refused { source, .. }) if is_final(&source) => {
             tracing::warn!(object = ?target, error = &source as &dyn std::error::Error, "status refused");
-            Outcome::Lost
+            Some(StatusWriteOutcome::Rejected)
         }
         Some(error) => {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "status not written, will try again"
             );
-            Outcome::Again(change)
+            None
         }
     };
-    (target, outcome)
+    (target, queued, outcome)
 }
 
 /// The version of an object as the server answered it.
@@ -382,7 +382,7 @@ mod tests {
             let number = counted.fetch_add(1, Ordering::SeqCst).min(answers.len() - 1);
             answers[number].clone()
         });
-        let outlet = Latest::new(Pace::AT_ONCE).remembering();
+        let outlet = Latest::new(Pace::AT_ONCE).reporting_answers();
         tokio::spawn(outlet.clone().run(Executor::new(client, "test")));
         (outlet, asked)
     }
@@ -425,7 +425,7 @@ mod tests {
             let since = || begun.elapsed().as_millis();
             assert_eq!(since(), passed);
             for (_, wait) in handed_over.iter().filter(|(at, _)| u128::from(*at) == passed) {
-                outlet.put_later(target(), write(), Duration::from_millis(*wait));
+                outlet.put_later(target(), 0, write(), Duration::from_millis(*wait));
             }
             let waited = outlet.is_pending(&target());
             a_while().await;
@@ -454,34 +454,29 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_the_watch_shows_late_is_older_than_what_was_written() {
-        let (outlet, _) = outlet(vec![object("7")]);
-        assert!(!outlet.is_ahead(&target(), Some("5")), "nothing was written");
-        outlet.put(target(), write());
-        assert!(outlet.is_ahead(&target(), Some("5")), "it waits");
-        a_while().await;
-        assert!(!outlet.is_pending(&target()));
-        assert!(
-            outlet.is_ahead(&target(), Some("6")),
-            "it is answered, and this is from before"
-        );
-        assert!(!outlet.is_ahead(&target(), Some("7")), "this is it");
-        assert!(!outlet.is_ahead(&target(), Some("6")), "which is told once");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn versions_that_are_no_numbers_and_objects_that_are_gone_hold_nothing_up() {
-        let (outlet, _) = outlet(vec![object("7")]);
-        for forgets in [false, true] {
-            outlet.put(target(), write());
-            a_while().await;
-            let version = if forgets {
-                outlet.forget(&target());
-                "1"
-            } else {
-                "x"
-            };
-            assert!(!outlet.is_ahead(&target(), Some(version)), "{version}");
+    async fn answers_name_the_write_that_they_are_for() {
+        let (outlet, _) = outlet(vec![
+            object("7"),
+            Answer::Refusal(500),
+            Answer::Refusal(422),
+            object("x"),
+        ]);
+        let answer = |sequence, outcome| WriteAnswer {
+            target: target(),
+            sequence,
+            outcome,
+        };
+        let written = |resource_version| StatusWriteOutcome::Written { resource_version };
+        for (sequence, outcome) in [
+            (1, written(Some(7))),
+            (2, StatusWriteOutcome::Rejected),
+            (3, written(None)),
+        ] {
+            outlet.put_later(target(), sequence, write(), Duration::ZERO);
+            assert!(outlet.take_answers().is_empty() && outlet.is_pending(&target()));
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            assert_eq!(outlet.take_answers(), [answer(sequence, outcome)]);
+            assert!(outlet.take_answers().is_empty(), "each answer is given once");
         }
     }
 

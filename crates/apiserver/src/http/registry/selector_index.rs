@@ -1,4 +1,4 @@
-//! What selectors look at, computed by the store at each write.
+//! The labels and fields that selectors match, computed by the store at each write.
 
 use basalt_apimachinery::selector::facets;
 

@@ -1,4 +1,4 @@
-//! An object that came in: is it of the right kind, are its fields known, and what it looks like in storage.
+//! The object in a request: decoded, checked against its kind and schema, and brought into its stored form.
 
 use basalt_apimachinery::json::string_at;
 use basalt_apimachinery::{builtin_kinds, schema};

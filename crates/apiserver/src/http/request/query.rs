@@ -5,7 +5,7 @@ use basalt_apimachinery::table::Include;
 use crate::http::request::path::{URL_MAX, unescape};
 use crate::http::response::status::{ApiError, ApiResult};
 
-/// The parameters of a request. Unknown ones are ignored, as Kubernetes does.
+/// The parameters of a request. Unknown parameters are ignored, as Kubernetes does.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Query {
     pub(crate) label_selector: String,
@@ -55,19 +55,19 @@ impl Query {
         match key {
             "labelSelector" => self.label_selector = value,
             "fieldSelector" => self.field_selector = value,
-            "limit" => self.limit = number(key, &value)?,
+            "limit" => self.limit = parse_number(key, &value)?,
             "continue" => self.continue_token = value,
             "resourceVersion" => self.resource_version = value,
             "resourceVersionMatch" => self.resource_version_match = value,
-            "watch" => self.watch = boolean(&value),
-            "allowWatchBookmarks" => self.bookmarks = boolean(&value),
-            "sendInitialEvents" => self.send_initial_events = Some(boolean(&value)),
-            "timeoutSeconds" => self.timeout_seconds = Some(number(key, &value)?),
-            "dryRun" => self.dry_run = dry_run(&value)?,
-            "fieldValidation" => self.field_validation = field_validation(&value)?,
-            "gracePeriodSeconds" => self.grace_period_seconds = Some(number(key, &value)?.cast_signed()),
+            "watch" => self.watch = parse_boolean(&value),
+            "allowWatchBookmarks" => self.bookmarks = parse_boolean(&value),
+            "sendInitialEvents" => self.send_initial_events = Some(parse_boolean(&value)),
+            "timeoutSeconds" => self.timeout_seconds = Some(parse_number(key, &value)?),
+            "dryRun" => self.dry_run = parse_dry_run(&value)?,
+            "fieldValidation" => self.field_validation = parse_field_validation(&value)?,
+            "gracePeriodSeconds" => self.grace_period_seconds = Some(parse_number(key, &value)?.cast_signed()),
             "propagationPolicy" => self.propagation = Some(value),
-            "orphanDependents" if boolean(&value) => self.propagation = Some("Orphan".to_owned()),
+            "orphanDependents" if parse_boolean(&value) => self.propagation = Some("Orphan".to_owned()),
             "includeObject" => self.include_object = Include::parse(&value).unwrap_or_default(),
             _ => {}
         }
@@ -75,11 +75,12 @@ impl Query {
     }
 }
 
-pub(crate) fn boolean(value: &str) -> bool {
+/// Returns whether a parameter is on: every value but those that mean false, as Kubernetes reads them.
+pub(crate) fn parse_boolean(value: &str) -> bool {
     !matches!(value, "false" | "0" | "False" | "FALSE" | "f" | "F")
 }
 
-fn number(key: &str, value: &str) -> ApiResult<u64> {
+fn parse_number(key: &str, value: &str) -> ApiResult<u64> {
     if value.is_empty() {
         return Ok(0);
     }
@@ -91,7 +92,7 @@ fn number(key: &str, value: &str) -> ApiResult<u64> {
         .ok_or_else(|| ApiError::bad_request(format!("invalid {key}: {value:?} is not a number")))
 }
 
-fn dry_run(value: &str) -> ApiResult<bool> {
+fn parse_dry_run(value: &str) -> ApiResult<bool> {
     match value {
         "All" => Ok(true),
         "" => Ok(false),
@@ -103,7 +104,7 @@ fn dry_run(value: &str) -> ApiResult<bool> {
     }
 }
 
-fn field_validation(value: &str) -> ApiResult<FieldValidation> {
+fn parse_field_validation(value: &str) -> ApiResult<FieldValidation> {
     match value {
         "Ignore" => Ok(FieldValidation::Ignore),
         "" | "Warn" => Ok(FieldValidation::Warn),

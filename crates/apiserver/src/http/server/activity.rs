@@ -1,44 +1,40 @@
-//! Whether anything is asked on a connection.
+//! Whether a connection is idle.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// What goes on on one connection.
+/// The requests in progress on one connection, and when the last one ended.
 #[derive(Debug)]
-pub(super) struct Activity(Mutex<State>);
+pub(super) struct ConnectionActivity(Mutex<ActivityState>);
 
 #[derive(Debug)]
-struct State {
-    under_way: usize,
+struct ActivityState {
+    in_progress: usize,
     last: Instant,
 }
 
-impl Default for Activity {
+impl Default for ConnectionActivity {
     fn default() -> Self {
-        Self(Mutex::new(State {
-            under_way: 0,
+        Self(Mutex::new(ActivityState {
+            in_progress: 0,
             last: Instant::now(),
         }))
     }
 }
 
-impl Activity {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere leaves it whole: every operation on it is one call.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Resolves when nothing was asked for so long; never, if there is no limit.
+impl ConnectionActivity {
+    /// Resolves when no request was in progress for as long as `limit`; without a limit it never resolves.
     pub(super) async fn idle(&self, limit: Option<Duration>) {
         let Some(limit) = limit else {
             return std::future::pending().await;
         };
         loop {
             let due = {
-                let state = self.lock();
-                let since = if state.under_way > 0 {
+                let state = self.0.lock();
+                let since = if state.in_progress > 0 {
                     Instant::now()
                 } else {
                     state.last
@@ -53,20 +49,20 @@ impl Activity {
     }
 }
 
-/// A request that is being answered.
-pub(super) struct Busy(Arc<Activity>);
+/// Marks a request as in progress until it is dropped.
+pub(super) struct RequestInProgress(Arc<ConnectionActivity>);
 
-impl Busy {
-    pub(super) fn new(activity: &Arc<Activity>) -> Self {
-        activity.lock().under_way += 1;
+impl RequestInProgress {
+    pub(super) fn new(activity: &Arc<ConnectionActivity>) -> Self {
+        activity.0.lock().in_progress += 1;
         Self(Arc::clone(activity))
     }
 }
 
-impl Drop for Busy {
+impl Drop for RequestInProgress {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
-        state.under_way = state.under_way.saturating_sub(1);
+        let mut state = self.0.0.lock();
+        state.in_progress = state.in_progress.saturating_sub(1);
         state.last = Instant::now();
     }
 }
@@ -77,12 +73,12 @@ mod tests {
 
     /// Requests come at these seconds and take so long; when is the connection idle, with a limit of 60?
     async fn check(requests: &[(u64, u64)], expected: u64) {
-        let (activity, begun) = (Arc::new(Activity::default()), Instant::now());
+        let (activity, begun) = (Arc::new(ConnectionActivity::default()), Instant::now());
         for &(at, takes) in requests {
             let activity = Arc::clone(&activity);
             tokio::spawn(async move {
                 tokio::time::sleep(Duration::from_secs(at)).await;
-                let _busy = Busy::new(&activity);
+                let _busy = RequestInProgress::new(&activity);
                 tokio::time::sleep(Duration::from_secs(takes)).await;
             });
         }

@@ -1,4 +1,4 @@
-//! What every cluster has from its first moment.
+//! The objects that every cluster has from the start: namespaces, service accounts, priority classes, a storage class.
 
 use basalt_apimachinery::builtin_kinds::SYSTEM_PRIORITY_CLASSES;
 use serde_json::{Value, json};

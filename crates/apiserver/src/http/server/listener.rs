@@ -22,7 +22,7 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use crate::http::server::Server;
-use crate::http::server::activity::{Activity, Busy};
+use crate::http::server::activity::{ConnectionActivity, RequestInProgress};
 
 /// Limits of the network side.
 #[derive(Clone, Debug)]
@@ -199,10 +199,10 @@ where
     H: Fn(Request<Body>) -> F + Clone + Send + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
-    let activity = Arc::new(Activity::default());
+    let activity = Arc::new(ConnectionActivity::default());
     let active = Arc::clone(&activity);
     let service = service_fn(move |request: Request<Incoming>| {
-        let (answer, busy) = (handle(request.map(Body::new)), Busy::new(&active));
+        let (answer, busy) = (handle(request.map(Body::new)), RequestInProgress::new(&active));
         async move {
             let answer = answer.await;
             drop(busy);

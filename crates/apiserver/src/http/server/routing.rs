@@ -1,4 +1,4 @@
-//! The way of a request from its URL to the handler that answers it.
+//! Routing: from the URL of a request to the handler that answers it.
 
 use std::panic::AssertUnwindSafe;
 
@@ -19,7 +19,7 @@ use crate::http::subresources::pod_host;
 use crate::http::verbs;
 
 impl Server {
-    /// Answers one request.
+    /// Answers a request; a panic in a handler becomes an internal error.
     pub async fn handle(self, request: Request<Body>) -> Response<Body> {
         // A bug in one request must not take its caller down, who may be a controller in this process.
         match AssertUnwindSafe(self.dispatch(request)).catch_unwind().await {
@@ -29,11 +29,11 @@ impl Server {
         }
     }
 
-    /// A server that cannot write is not ready, though it goes on reading.
+    /// Answers `/readyz`: a server that cannot write is not ready, although it can still read.
     fn readiness(&self) -> Response<Body> {
         match self.inner.store.refusal() {
-            None => plain(StatusCode::OK, "ok".to_owned()),
-            Some(why) => plain(
+            None => text_response(StatusCode::OK, "ok".to_owned()),
+            Some(why) => text_response(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 format!("[-]store failed: {why}\nreadyz check failed\n"),
             ),
@@ -44,7 +44,7 @@ impl Server {
         let (parts, body) = request.into_parts();
         let route = path::parse(parts.uri.path())?;
         match route {
-            Route::Health => return Ok(plain(StatusCode::OK, "ok".to_owned())),
+            Route::Health => return Ok(text_response(StatusCode::OK, "ok".to_owned())),
             Route::Ready => return Ok(self.readiness()),
             Route::Version => return Ok(groups::version()),
             _ => {}
@@ -66,7 +66,7 @@ impl Server {
             }
             other => {
                 read()?;
-                return overview(&registry, &other, &parts);
+                return answer_discovery(&registry, &other, &parts);
             }
         };
         let kind = registry
@@ -98,7 +98,7 @@ impl Server {
             kind,
             headers: parts.headers,
         };
-        verbs::run(&call, &parts.method, body).await
+        verbs::answer(&call, &parts.method, body).await
     }
 
     async fn metrics(&self) -> ApiResult<Response<Body>> {
@@ -110,7 +110,7 @@ impl Server {
     }
 }
 
-/// Whether the path's namespace fits the kind's scope.
+/// Checks that the path has a namespace where the kind is namespaced, and none where it is not.
 fn check_scope(path: &ResourcePath<'_>, namespaced: bool) -> ApiResult<()> {
     // Objects of namespaced kinds have a namespace; only lists may span all of them.
     let fits = match (&path.namespace, namespaced) {
@@ -121,7 +121,8 @@ fn check_scope(path: &ResourcePath<'_>, namespaced: bool) -> ApiResult<()> {
     if fits { Ok(()) } else { Err(ApiError::no_resource()) }
 }
 
-fn overview(registry: &Registry, route: &Route<'_>, parts: &http::request::Parts) -> ApiResult<Response<Body>> {
+/// Answers a request about groups, versions, resources or schemas.
+fn answer_discovery(registry: &Registry, route: &Route<'_>, parts: &http::request::Parts) -> ApiResult<Response<Body>> {
     match *route {
         Route::Root => Ok(groups::paths(registry)),
         Route::CoreVersions => Ok(groups::roots(registry, true, negotiation::discovery(&parts.headers))),
@@ -136,7 +137,7 @@ fn overview(registry: &Registry, route: &Route<'_>, parts: &http::request::Parts
     }
 }
 
-fn plain(code: StatusCode, text: String) -> Response<Body> {
+fn text_response(code: StatusCode, text: String) -> Response<Body> {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = code;
     let value = http::HeaderValue::from_static("text/plain; charset=utf-8");

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::http::registry::kinds::{Kind, Sub};
 use crate::http::request::path::{ResourcePath, unescape};
-use crate::http::request::query::boolean;
+use crate::http::request::query::parse_boolean;
 use crate::http::response::status::{ApiError, ApiResult};
 use crate::http::server::Server;
 use crate::store::Key;
@@ -223,7 +223,7 @@ fn last<'a>(parameters: &'a [(String, String)], key: &str) -> Option<&'a str> {
 
 /// Whether a parameter is switched on.
 fn is_on(parameters: &[(String, String)], key: &str) -> bool {
-    last(parameters, key).is_some_and(boolean)
+    last(parameters, key).is_some_and(parse_boolean)
 }
 
 /// Resolves when the server goes down.

@@ -1,4 +1,4 @@
-//! The write of every verb: one commit to the store, and what follows from it.
+//! The write that every verb ends with: one commit to the store, and what follows from it.
 
 use crate::http::admission::Passage;
 use crate::http::registry::custom_resources;
@@ -7,19 +7,20 @@ use crate::http::request::call::Call;
 use crate::http::response::status::ApiError;
 use crate::store::{Commit, CommitError, Key, Store, Write};
 
-/// A commit that was refused because of the state of a key, or an error that ends the request.
+/// Why a commit did not happen.
 #[derive(Debug)]
 pub(crate) enum CommitFailure {
-    /// A condition on this key did not hold: look again.
+    /// A condition on this key did not hold: the caller may read the key again and retry.
     Conflict(Key),
-    /// It cannot be done.
+    /// The request ends with this error.
     Failed(ApiError),
 }
 
-/// Largest stored object: what fits in a request, and some room for what the server adds.
+/// The size of the largest stored object: what fits in a request, and some room for what the server adds.
 const OBJECT_MAX: usize = body::BODY_MAX + 64 * 1024;
 
-/// Commits, and does what must follow: a changed definition changes the table of kinds, and only then others may pass.
+/// Commits writes, then reloads the registry after a change of a CustomResourceDefinition, and only then lets the next
+/// request pass admission.
 pub(crate) async fn commit(call: &Call, passage: Passage, writes: Vec<Write>) -> Result<Commit, CommitFailure> {
     let defines = *call.kind.resource == *custom_resources::RESOURCE;
     let server = call.server.clone();
@@ -29,7 +30,7 @@ pub(crate) async fn commit(call: &Call, passage: Passage, writes: Vec<Write>) ->
         return done;
     }
     let resource = call.kind.resource.clone();
-    // In a task of its own, for the client may go away at any moment and what follows must happen all the same.
+    // In a task of its own: the client may go away at any moment, and what follows must still happen.
     let task = tokio::spawn(async move {
         let done = submit(server.store(), writes).await;
         if defines && done.is_ok() {
@@ -43,7 +44,7 @@ pub(crate) async fn commit(call: &Call, passage: Passage, writes: Vec<Write>) ->
     task.await.unwrap_or_else(ended)
 }
 
-/// Commits, and tells lost races apart from failures.
+/// Commits writes and tells conflicts apart from other failures.
 async fn submit(store: &Store, writes: Vec<Write>) -> Result<Commit, CommitFailure> {
     let size = |write: &Write| match write {
         Write::Put { draft, .. } => draft.bytes().len(),

@@ -1,4 +1,4 @@
-//! Create.
+//! Create: defaults, names, admission, and checks that the namespace and the definition of the object stay.
 
 use std::sync::Arc;
 

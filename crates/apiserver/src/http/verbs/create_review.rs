@@ -1,4 +1,4 @@
-//! Questions about rights. There is one admin, so the answer is yes.
+//! Create of access reviews, which are answered and not stored: there is one admin, so access is allowed.
 
 use axum::body::Body;
 use basalt_apimachinery::json::string_at;

@@ -1,4 +1,4 @@
-//! The lists that clients are reading page by page, so that every page is of the same moment and costs only itself.
+//! The lists that clients read page by page: every page is of the same revision and costs only itself.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

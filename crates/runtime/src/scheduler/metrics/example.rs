@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use basalt_engine::facts::{Event, NodeFacts, PodFacts, QueueFacts, Resources};
+use basalt_engine::facts::{Event, NodeFacts, Phase, PodFacts, PodGroupFacts, QueueFacts, Resources};
 use basalt_engine::{Conf, Engine, Options};
 
 use super::{Metrics, Numbers};
-use crate::scheduler::scene;
 
 /// A page of metrics.
 pub fn page() -> String {
@@ -40,14 +39,27 @@ fn engine() -> Engine {
         }));
     }
     engine.apply(&Event::Node(NodeFacts {
+        name: "n".into(),
         allocatable: amounts.clone(),
-        ..scene::node(1)
+        ..NodeFacts::default()
     }));
-    engine.apply(&Event::PodGroup(scene::group(9)));
-    engine.apply(&Event::Pod(PodFacts {
-        requests: amounts,
-        ..scene::pod(0, Some("n"))
+    engine.apply(&Event::PodGroup(PodGroupFacts {
+        key: "a/g".into(),
+        uid: "g".into(),
+        min_member: 9,
+        phase: Phase::Inqueue,
+        ..PodGroupFacts::default()
     }));
-    engine.apply(&Event::Pod(scene::pod(1, None)));
+    for (index, node) in [(0, Some("n".into())), (1, None)] {
+        engine.apply(&Event::Pod(PodFacts {
+            key: format!("a/p-{index}").into(),
+            uid: format!("u{index}").into(),
+            scheduler: "volcano".into(),
+            group: Some("a/g".into()),
+            requests: amounts.clone(),
+            node,
+            ..PodFacts::default()
+        }));
+    }
     engine
 }

@@ -5,10 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use basalt_engine::facts::Resources;
-use basalt_engine::ledger::Status;
-use basalt_engine::model::Id;
 use basalt_engine::plan::{Plan, QueueState, WaitingList, split_key};
-use basalt_engine::resources::DimId;
 use basalt_engine::{Engine, Statistics};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -39,34 +36,9 @@ pub(crate) struct Numbers {
 impl Numbers {
     /// Reads the engine.
     pub(crate) fn of(engine: &Engine, plan: &Plan, outlets: Vec<(&'static str, (usize, u64))>, silent: usize) -> Self {
-        let state = engine.state();
-        let model = &state.model;
-        let mut asked: BTreeMap<Arc<str>, BTreeMap<DimId, i64>> = BTreeMap::new();
-        for task in model.tasks.ids() {
-            let record = &model.tasks[task];
-            let status = state.ledger.status(task);
-            if !record.job.is_some() || !(status == Status::Pending || status.is_allocated()) {
-                continue;
-            }
-            let queue = model.jobs[record.job].queue;
-            if queue.is_some() {
-                for &queue in &model.queues[queue].chain {
-                    let sum = asked.entry(model.queues.name(queue).clone()).or_default();
-                    for (dim, amount) in model.classes.request(record.class).iter() {
-                        let total = sum.entry(dim).or_default();
-                        *total = total.saturating_add(amount);
-                    }
-                }
-            }
-        }
-        let present = model.queues.ids().filter(|&queue| model.queues[queue].present);
-        let limits = present.map(|queue| {
-            let (name, record) = (model.queues.name(queue).clone(), &model.queues[queue]);
-            let asked = asked.get(&name).into_iter().flatten();
-            let asked = asked
-                .map(|(&dim, &amount)| (model.dims.name(dim).clone(), amount))
-                .collect();
-            (name, (record.weight, model.dims.resources(&record.capability), asked))
+        let limits = engine.queues().filter(|queue| queue.is_declared()).map(|queue| {
+            let numbers = (queue.weight(), queue.capability(), queue.requested());
+            (Arc::clone(queue.name()), numbers)
         });
         Self {
             queues: Arc::clone(&plan.queues),
@@ -199,27 +171,13 @@ fn fill([cpu, memory, scalars]: &mut [Floats; 3], queue: &str, amounts: &Resourc
     }
 }
 
-/// Groups that have something, largest share first.
+/// Returns the groups that have something, the largest share first.
 fn shares(engine: &Engine) -> Vec<(Arc<str>, f64)> {
-    let state = engine.state();
-    let model = &state.model;
-    let mut total: BTreeMap<DimId, i64> = BTreeMap::new();
-    for &node in state.nodes_in_order() {
-        for (dim, amount) in model.nodes[node].allocatable.iter() {
-            let sum = total.entry(dim).or_default();
-            *sum = sum.saturating_add(amount);
-        }
-    }
-    let share = |job: basalt_engine::model::JobId| {
-        let row = state.ledger.job_allocated().row(job.index());
-        let parts = row.iter().filter_map(|(dim, amount)| {
-            let total = total.get(&dim).filter(|total| **total > 0)?;
-            Some(amount as f64 / *total as f64)
-        });
-        parts.fold(0.0, f64::max)
-    };
-    let jobs = model.jobs.ids().map(|job| (model.jobs.name(job).clone(), share(job)));
-    let mut shares: Vec<(Arc<str>, f64)> = jobs.filter(|(_, share)| *share > 0.0).collect();
+    let groups = engine.groups().map(|group| (group.key(), group.dominant_share()));
+    let mut shares: Vec<(Arc<str>, f64)> = groups
+        .filter(|(_, share)| *share > 0.0)
+        .map(|(key, share)| (Arc::clone(key), share))
+        .collect();
     shares.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     shares
 }

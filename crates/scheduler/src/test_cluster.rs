@@ -1,20 +1,16 @@
-//! A small cluster for tests: one queue, the node `n`, the group `a/g`, and its pods `a/p-0`, `a/p-1`, ….
+//! A small cluster for tests: one queue, the node `n`, the PodGroup `a/g` and its pods `a/p-0`, `a/p-1` and so on.
 
-#[cfg(test)]
-use basalt_engine::facts::{Event, QueueFacts};
-use basalt_engine::facts::{NodeFacts, Phase, PodFacts, PodGroupFacts};
-#[cfg(test)]
+use basalt_engine::facts::{Event, NodeFacts, Phase, PodFacts, PodGroupFacts, QueueFacts};
 use basalt_engine::{Conf, Engine, Options};
 
-/// Places pods, and nothing else.
-#[cfg(test)]
-pub(super) fn conf() -> Conf {
+/// A configuration that only places pods.
+pub(crate) fn conf() -> Conf {
     Conf::parse("actions: allocate\ntiers: [{plugins: [{name: gang}, {name: predicates}, {name: node_reservation}]}]")
         .expect("a configuration")
 }
 
-/// The node, with so many thousandths of a core.
-pub(super) fn node(cpu: i64) -> NodeFacts {
+/// The node `n` with this many millicores.
+pub(crate) fn node(cpu: i64) -> NodeFacts {
     NodeFacts {
         name: "n".into(),
         uid: "n".into(),
@@ -23,8 +19,8 @@ pub(super) fn node(cpu: i64) -> NodeFacts {
     }
 }
 
-/// The group, let in, with that minimum.
-pub(super) fn group(min_member: u32) -> PodGroupFacts {
+/// The PodGroup `a/g` with this minimum, in phase Inqueue.
+pub(crate) fn group(min_member: u32) -> PodGroupFacts {
     PodGroupFacts {
         key: "a/g".into(),
         uid: "g".into(),
@@ -35,8 +31,8 @@ pub(super) fn group(min_member: u32) -> PodGroupFacts {
     }
 }
 
-/// A pod of one core, on a node or not.
-pub(super) fn pod(index: u32, node: Option<&str>) -> PodFacts {
+/// A pod of one core, on a node or without one.
+pub(crate) fn pod(index: u32, node: Option<&str>) -> PodFacts {
     PodFacts {
         key: format!("a/p-{index}").into(),
         uid: format!("u{index}").into(),
@@ -48,9 +44,8 @@ pub(super) fn pod(index: u32, node: Option<&str>) -> PodFacts {
     }
 }
 
-/// The cluster with a node of four cores, a group with that minimum, and these pods.
-#[cfg(test)]
-pub(super) fn engine(min_member: u32, pods: &[PodFacts]) -> Engine {
+/// An engine that knows a node of four cores, the PodGroup with this minimum, and these pods.
+pub(crate) fn engine(min_member: u32, pods: &[PodFacts]) -> Engine {
     let mut engine = Engine::new(conf(), Options::default());
     let queue = QueueFacts {
         name: "default".into(),

@@ -1,85 +1,77 @@
-//! A decision, looked at once more in the newest view before it is carried out.
+//! The check of a decision right before it is carried out.
 
 use basalt_engine::Engine;
-use basalt_engine::ledger::Status;
-use basalt_engine::model::Id;
 use basalt_engine::plan::{Bind, Transaction};
 
-/// Whether all binds of a transaction still hold: what has come in since the decision is in the engine's state, and the
-/// decided places are still taken there.
-pub(super) fn stands(engine: &Engine, transaction: &Transaction) -> bool {
-    let state = engine.state();
-    let Some(job) = state.model.jobs.find(&transaction.pod_group) else {
+/// Returns whether all binds of a transaction still hold: the engine knows everything that came in since the decision,
+/// and the decided places are still taken there.
+pub(crate) fn is_still_valid(engine: &Engine, transaction: &Transaction) -> bool {
+    let Some(group) = engine.group(&transaction.pod_group) else {
         return false;
     };
-    let record = &state.model.jobs[job];
     // Another spec is another question, unless what is placed answers that one too.
-    let enough = record.spec_hash == transaction.spec_hash || state.ledger.counts(job).ready() >= record.min_member;
-    record.present
-        && record.uid == transaction.uid
-        && enough
-        && transaction.binds.iter().all(|bind| bind_stands(engine, bind))
+    let is_enough = group.spec_hash() == transaction.spec_hash || group.ready_pod_count() >= group.min_member();
+    group.is_declared()
+        && *group.uid() == transaction.uid
+        && is_enough
+        && transaction.binds.iter().all(|bind| is_bind_valid(engine, bind))
 }
 
-fn bind_stands(engine: &Engine, bind: &Bind) -> bool {
-    let state = engine.state();
-    let Some(task) = state.model.tasks.find(&bind.pod) else {
+fn is_bind_valid(engine: &Engine, bind: &Bind) -> bool {
+    let Some(pod) = engine.pod(&bind.pod) else {
         return false;
     };
-    let (record, node) = (&state.model.tasks[task], state.ledger.node(task));
-    if record.uid != bind.uid || record.shown || state.ledger.status(task) != Status::Allocated || !node.is_some() {
-        return false;
-    }
-    let open = state.model.nodes[node].present && engine.objection(task).is_none();
-    // A node that shrank has less than nothing left; ours is the pod that has not come yet.
-    let mut dims = state.model.classes.request(record.class).iter();
-    open && **state.model.nodes.name(node) == *bind.node
-        && dims.all(|(dim, _)| state.ledger.idle().get(node.index(), dim) >= 0)
+    let is_same_node = pod.node().is_some_and(|node| *node.name() == bind.node);
+    *pod.uid() == bind.uid
+        && !pod.is_node_observed()
+        && pod.is_assumed()
+        && is_same_node
+        && pod.is_node_still_suitable()
 }
 
 #[cfg(test)]
 mod tests {
     use basalt_engine::facts::{Constraints, Event, NodeFacts, PodFacts, QueueFacts, Taint, TaintEffect, Toleration};
 
-    use super::super::scene;
     use super::*;
+    use crate::test_cluster;
 
     fn node(cpu: i64) -> Event {
-        Event::Node(scene::node(cpu))
+        Event::Node(test_cluster::node(cpu))
     }
 
     fn group(min_member: u32) -> Event {
-        Event::PodGroup(scene::group(min_member))
+        Event::PodGroup(test_cluster::group(min_member))
     }
 
     fn pod(uid: &str) -> PodFacts {
         PodFacts {
             uid: uid.into(),
-            ..scene::pod(0, None)
+            ..test_cluster::pod(0, None)
         }
     }
 
-    /// A bind is decided; then `news` comes in; does the decision stand?
-    fn check(news: Event, expected: bool) {
-        check_pod(scene::pod(0, None), news, expected);
+    /// A bind is decided, then `event` comes in: is the decision still valid?
+    fn check(event: Event, expected: bool) {
+        check_pod(test_cluster::pod(0, None), event, expected);
     }
 
-    /// The same of this pod.
-    fn check_pod(pod: PodFacts, news: Event, expected: bool) {
-        let mut engine = scene::engine(1, &[pod]);
+    /// The same for a particular pod.
+    fn check_pod(pod: PodFacts, event: Event, expected: bool) {
+        let mut engine = test_cluster::engine(1, &[pod]);
         let plan = engine.cycle(1, 0);
         let transaction = plan
             .transactions
             .iter()
             .find(|transaction| !transaction.binds.is_empty());
         let transaction = transaction.expect("the pod is placed");
-        assert!(stands(&engine, transaction));
-        engine.apply(&news);
-        assert_eq!(stands(&engine, transaction), expected, "{news:?}");
+        assert!(is_still_valid(&engine, transaction));
+        engine.apply(&event);
+        assert_eq!(is_still_valid(&engine, transaction), expected, "{event:?}");
     }
 
     #[test]
-    fn only_what_still_holds_is_carried_out() {
+    fn only_valid_decisions_are_carried_out() {
         check(node(3000), true);
         check(node(500), false);
         check(group(1), true);
@@ -111,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_node_that_closed_meanwhile_is_not_used() {
-        let plain = scene::node(4000);
+        let plain = test_cluster::node(4000);
         let check_node = |change: fn(&mut NodeFacts), expected| {
             let mut changed = plain.clone();
             change(&mut changed);
@@ -165,7 +157,7 @@ mod tests {
         };
         let tolerant = PodFacts {
             constraints: constraints.into(),
-            ..scene::pod(0, None)
+            ..test_cluster::pod(0, None)
         };
         let taint = Taint {
             key: "k".into(),
@@ -177,7 +169,7 @@ mod tests {
                 unschedulable,
                 not_ready,
                 taints: vec![taint.clone()],
-                ..scene::node(4000)
+                ..test_cluster::node(4000)
             };
             check_pod(tolerant.clone(), Event::Node(closed), expected);
         }
