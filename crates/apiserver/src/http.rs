@@ -1,7 +1,7 @@
 //! The API over HTTP: Kubernetes' API over the store.
 //!
-//! A request goes from [`server`] (listening, routing) through [`request`] (what it says) and [`registry`] (which kind it
-//! is about) to one of the [`verbs`] or [`subresources`], and leaves as a [`response`]. Objects are kept as the JSON bytes
+//! A request goes from `server` (listening, routing) through `request` (what it says) and `registry` (which kind it
+//! is about) to one of the `verbs` or `subresources`, and leaves as a `response`. Objects are kept as the JSON bytes
 //! that are served, so reads and watches parse nothing. The same handler answers over TLS and, without a socket, as the
 //! service of a `kube::Client` ([`Server::client`]).
 

@@ -13,6 +13,7 @@ use super::PURE;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("basalt-api", &[]),
     ("basalt-engine", &["basalt-api"]),
+    ("basalt-scheduler", &["basalt-api", "basalt-engine"]),
     ("basalt-controllers", &["basalt-api"]),
     ("basalt-admission", &["basalt-api"]),
     ("basalt-audit", &["basalt-api"]),
@@ -24,7 +25,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("basalt-node", &["basalt-api"]),
     (
         "basalt-runtime",
-        &["basalt-api", "basalt-engine", "basalt-controllers", "basalt-audit"],
+        &[
+            "basalt-api",
+            "basalt-engine",
+            "basalt-scheduler",
+            "basalt-controllers",
+            "basalt-audit",
+        ],
     ),
     (
         "basalt-webhook",
@@ -35,6 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "basalt-api",
             "basalt-engine",
+            "basalt-scheduler",
             "basalt-controllers",
             "basalt-admission",
             "basalt-audit",

@@ -3,19 +3,21 @@
 /// A map from string to string, sorted by key, kept as one text and its offsets: two allocations, whatever its size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompactStringMap {
-    /// Keys and values, one after the other.
+    /// The keys and values, one after the other.
     text: Box<str>,
-    /// Where each of them ends.
+    /// The end of each key and each value in `text`.
     ends: Box<[u32]>,
 }
 
 impl CompactStringMap {
-    /// The value of a key.
+    /// Returns the value of a key.
+    #[inline]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.iter().find(|(known, _)| *known == key).map(|(_, value)| value)
     }
 
-    /// All of them, in order of their keys.
+    /// Returns the pairs of key and value, in the order of their keys.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let mut start = 0;
         let mut next = move |end: u32| {
@@ -30,7 +32,7 @@ impl CompactStringMap {
     }
 }
 
-/// From pairs that are sorted by key already. What would begin beyond four gigabytes is left out.
+/// Builds a map from pairs that are sorted by key already. Pairs beyond four gigabytes of text are left out.
 impl<K: AsRef<str>, V: AsRef<str>> FromIterator<(K, V)> for CompactStringMap {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
         let (mut text, mut ends) = (String::new(), Vec::new());

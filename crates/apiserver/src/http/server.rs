@@ -245,7 +245,7 @@ impl Server {
         (self.inner.options.clock)()
     }
 
-    /// The server as an axum router: one fallback, for [`routing`] reads the paths.
+    /// The server as an axum router: one fallback, because `routing` reads the paths.
     pub fn router(&self) -> Router {
         let server = self.clone();
         Router::new().fallback(move |request: Request<Body>| server.clone().handle(request))
