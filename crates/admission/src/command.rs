@@ -1,11 +1,12 @@
 //! Commands: whoever steers a queue by a Command must be allowed to update that queue.
 
 use basalt_api::job::COMMAND_ACTIONS;
+use basalt_api::json::{string_at, value_or_null};
 use basalt_api::names;
 use basalt_api::resource_kind::{self, split_api_version};
 use serde_json::Value;
 
-use crate::read::{at, brief, text};
+use crate::read::brief;
 use crate::request::Operation::{Create, Update};
 use crate::rule::{Access, Case, Rule};
 
@@ -41,7 +42,7 @@ pub(crate) const RULES: &[Rule] = &[
 
 /// Read widely, so that no spelling of the target gets around the rules.
 fn targets_queue(command: &Value) -> bool {
-    text(command, "/target/kind") == "Queue"
+    string_at(command, "/target/kind") == "Queue"
 }
 
 fn fixed(case: &Case<'_>, broken: &mut Vec<String>) {
@@ -59,9 +60,9 @@ fn fixed(case: &Case<'_>, broken: &mut Vec<String>) {
 }
 
 fn queue_action(case: &Case<'_>, broken: &mut Vec<String>) {
-    let action = text(case.object, "/action");
+    let action = string_at(case.object, "/action");
     let of_queue = matches!(action, "OpenQueue" | "CloseQueue");
-    let version = text(case.object, "/target/apiVersion");
+    let version = string_at(case.object, "/target/apiVersion");
     if targets_queue(case.object) && !of_queue {
         broken.push(format!(
             "{}: action is {action:?}, a queue takes \"OpenQueue\" or \"CloseQueue\"",
@@ -79,16 +80,16 @@ fn queue_action(case: &Case<'_>, broken: &mut Vec<String>) {
         broken.push(format!(
             "{}: action is {action:?}, but target.kind is {}: name a Queue",
             case.subject(),
-            brief(at(case.object, "/target/kind"))
+            brief(value_or_null(case.object, "/target/kind"))
         ));
     }
 }
 
 /// The controller takes a Command away whatever it says, so a word that nobody knows would be lost without a sound.
 fn job_action(case: &Case<'_>, broken: &mut Vec<String>) {
-    let of_job = text(case.object, "/target/kind") == "Job"
-        && split_api_version(text(case.object, "/target/apiVersion")).0 == names::BATCH_GROUP;
-    let action = at(case.object, "/action");
+    let of_job = string_at(case.object, "/target/kind") == "Job"
+        && split_api_version(string_at(case.object, "/target/apiVersion")).0 == names::BATCH_GROUP;
+    let action = value_or_null(case.object, "/action");
     // The actions of queues have their own rule.
     let of_jobs = COMMAND_ACTIONS.map(|action| action.to_string());
     let known =
@@ -105,7 +106,7 @@ fn job_action(case: &Case<'_>, broken: &mut Vec<String>) {
 
 /// The target's name and the queue of that name, if the target is a queue.
 fn target<'a>(case: &'a Case<'_>) -> Option<(&'a str, Option<&'a Value>)> {
-    let name = text(case.object, "/target/name");
+    let name = string_at(case.object, "/target/name");
     targets_queue(case.object).then(|| (name, case.view.queue(name)))
 }
 
@@ -119,20 +120,20 @@ fn queue_exists(case: &Case<'_>, broken: &mut Vec<String>) {
 }
 
 fn queue_uid(case: &Case<'_>, broken: &mut Vec<String>) {
-    let wanted = text(case.object, "/target/uid");
+    let wanted = string_at(case.object, "/target/uid");
     if let Some((name, Some(queue))) = target(case)
-        && text(queue, "/metadata/uid") != wanted
+        && string_at(queue, "/metadata/uid") != wanted
     {
         broken.push(format!(
             "{}: target.uid is {wanted:?} but queue {name:?} has {:?}: it was made anew, look again before steering it",
             case.subject(),
-            text(queue, "/metadata/uid")
+            string_at(queue, "/metadata/uid")
         ));
     }
 }
 
 fn queue_root(case: &Case<'_>, broken: &mut Vec<String>) {
-    let closes = text(case.object, "/action") == "CloseQueue";
+    let closes = string_at(case.object, "/action") == "CloseQueue";
     if let Some((names::ROOT_QUEUE, _)) = target(case).filter(|_| closes) {
         broken.push(format!(
             "{}: root cannot be closed, close its children instead",
@@ -150,7 +151,7 @@ fn queue_access(case: &Case<'_>) -> Option<Access> {
         denied: format!(
             "{}: {:?} on queue {name:?} needs the right to update that queue, which user {:?} lacks",
             case.subject(),
-            text(case.object, "/action"),
+            string_at(case.object, "/action"),
             case.request.user.name
         ),
     })

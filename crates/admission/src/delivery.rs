@@ -1,11 +1,11 @@
 //! Deliveries: a Job, a PodGroup, or a Pod that names a queue and has no PodGroup, arriving at a
 //! queue. What was accepted goes on, so neither scaling nor the objects of an accepted Job or pod count.
 
+use basalt_api::json::{list_at, string_at, value_or_null};
 use basalt_api::names;
 use serde_json::Value;
 
 use crate::queue::closed_by;
-use crate::read::{at, items, text};
 use crate::request::Operation::Create;
 use crate::rule::{Access, Case, Rule};
 use crate::view::{job_owners, lone_pod_queue};
@@ -35,7 +35,7 @@ pub(crate) const RULES: &[Rule] = &[
 fn delivered<'a>(case: &'a Case<'_>) -> Option<(&'static str, &'a str)> {
     let (field, queue) = match case.request.resource {
         "pods" => ("annotation scheduling.volcano.sh/queue-name", pod_queue(case)?),
-        "jobs" if case.request.operation == Create => ("spec.queue", text(case.object, "/spec/queue")),
+        "jobs" if case.request.operation == Create => ("spec.queue", string_at(case.object, "/spec/queue")),
         "podgroups" => ("spec.queue", group_queue(case)?),
         _ => return None,
     };
@@ -49,25 +49,25 @@ fn pod_queue<'a>(case: &'a Case<'_>) -> Option<&'a str> {
 
 /// A PodGroup is delivered when it is made or moved, unless it belongs to a Job or a lone pod that was accepted.
 fn group_queue<'a>(case: &'a Case<'_>) -> Option<&'a str> {
-    let queue = text(case.object, "/spec/queue");
-    let arrives = case.old.is_none_or(|old| text(old, "/spec/queue") != queue);
+    let queue = string_at(case.object, "/spec/queue");
+    let arrives = case.old.is_none_or(|old| string_at(old, "/spec/queue") != queue);
     (arrives && !owned_by_job(case, queue) && !owned_by_pod(case, queue)).then_some(queue)
 }
 
 /// Whether it belongs to a Job that was accepted, in the queue that the Job is in.
 fn owned_by_job(case: &Case<'_>, queue: &str) -> bool {
     job_owners(case.object).any(|owner| {
-        let (name, uid) = (text(owner, "/name"), text(owner, "/uid"));
+        let (name, uid) = (string_at(owner, "/name"), string_at(owner, "/uid"));
         case.view.holders().has_job(case.request.namespace, name, uid, queue)
     })
 }
 
 /// Whether it belongs to a lone pod that was accepted, in the queue that the pod names: the controllers make it.
 fn owned_by_pod(case: &Case<'_>, queue: &str) -> bool {
-    let owners = items(case.object, "/metadata/ownerReferences").iter();
-    let mut pods = owners.filter(|owner| text(owner, "/kind") == "Pod" && text(owner, "/apiVersion") == "v1");
+    let owners = list_at(case.object, "/metadata/ownerReferences").iter();
+    let mut pods = owners.filter(|owner| string_at(owner, "/kind") == "Pod" && string_at(owner, "/apiVersion") == "v1");
     pods.any(|owner| {
-        let (name, uid) = (text(owner, "/name"), text(owner, "/uid"));
+        let (name, uid) = (string_at(owner, "/name"), string_at(owner, "/uid"));
         case.view.holders().has_pod(case.request.namespace, name, uid, queue)
     })
 }
@@ -100,7 +100,7 @@ fn exists(case: &Case<'_>, broken: &mut Vec<String>) {
 
 fn not_deleting(case: &Case<'_>, broken: &mut Vec<String>) {
     if let Some((field, name, queue)) = reached(case)
-        && !at(queue, "/metadata/deletionTimestamp").is_null()
+        && !value_or_null(queue, "/metadata/deletionTimestamp").is_null()
     {
         broken.push(format!(
             "{}: {field} {name:?} is being deleted, choose another queue",

@@ -14,9 +14,9 @@ pub(crate) use default::default;
 pub(crate) use parts::topologies;
 pub(crate) use warnings::warnings;
 
+use basalt_api::json::{integer_at, list_at, string_at};
 use serde_json::Value;
 
-use crate::read::{integer, items, text};
 use crate::rule::Rule;
 
 /// Everything that must hold for a Job that is created or changed. What the rest is counted by comes first.
@@ -53,20 +53,20 @@ pub(crate) const RULES: &[Rule] = &[
 
 /// The tasks of a Job.
 fn tasks(job: &Value) -> &[Value] {
-    items(job, "/spec/tasks")
+    list_at(job, "/spec/tasks")
 }
 
 /// The replicas of a task; none written means none wanted.
 fn replicas(task: &Value) -> i64 {
-    integer(task, "/replicas").unwrap_or(0)
+    integer_at(task, "/replicas").unwrap_or(0)
 }
 
 /// The pods of a task that must run together: its minAvailable, else what its partitions need, else
 /// all replicas. Never written into the object, so that it follows a change of replicas.
 fn task_min(task: &Value) -> i64 {
-    let partitions = integer(task, "/partitionPolicy/minPartitions").unwrap_or(0);
-    let size = integer(task, "/partitionPolicy/partitionSize").unwrap_or(0);
-    match (integer(task, "/minAvailable"), partitions.saturating_mul(size)) {
+    let partitions = integer_at(task, "/partitionPolicy/minPartitions").unwrap_or(0);
+    let size = integer_at(task, "/partitionPolicy/partitionSize").unwrap_or(0);
+    match (integer_at(task, "/minAvailable"), partitions.saturating_mul(size)) {
         (Some(written), _) => written,
         (None, 0) => replicas(task),
         (None, partitioned) => partitioned,
@@ -75,7 +75,7 @@ fn task_min(task: &Value) -> i64 {
 
 /// Whether the pods of a task are made whatever becomes of the others.
 fn starts_alone(task: &Value) -> bool {
-    items(task, "/dependsOn/name").is_empty()
+    list_at(task, "/dependsOn/name").is_empty()
 }
 
 /// Sum of a number over all tasks.
@@ -85,7 +85,7 @@ fn total(job: &Value, of: fn(&Value) -> i64) -> i64 {
 
 /// The name of a task, for messages: its own, else its place in the list.
 fn task_label(index: usize, task: &Value) -> String {
-    match text(task, "/name") {
+    match string_at(task, "/name") {
         "" => format!("spec.tasks[{index}]"),
         name => format!("spec.tasks[{index}] ({name})"),
     }

@@ -73,7 +73,7 @@ impl Kind {
     /// The rules that a case is judged by. It is the stored object that says whether it is being deleted, not what
     /// comes; and while it is, what it asks for cannot change past the other rules.
     fn tables(self, case: &Case<'_>) -> &'static [&'static [Rule]] {
-        let leaving = |old: &&Value| !read::at(old, "/metadata/deletionTimestamp").is_null();
+        let leaving = |old: &&Value| !basalt_api::json::value_or_null(old, "/metadata/deletionTimestamp").is_null();
         match case
             .old
             .filter(leaving)

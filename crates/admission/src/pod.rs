@@ -1,8 +1,8 @@
 //! Pods of ours: the annotations that say how many of their group may be disrupted.
 
+use basalt_api::json::{annotation, string_at};
 use basalt_api::names;
 
-use crate::read::{annotation, text};
 use crate::request::Operation::Create;
 use crate::rule::{Case, Rule};
 
@@ -27,7 +27,7 @@ fn is_amount(written: &str) -> bool {
 }
 
 fn disruption(case: &Case<'_>, broken: &mut Vec<String>) {
-    let scheduler = text(case.object, "/spec/schedulerName");
+    let scheduler = string_at(case.object, "/spec/schedulerName");
     if !case.settings.schedulers.iter().any(|ours| ours == scheduler) {
         return;
     }

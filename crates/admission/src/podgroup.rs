@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::{list_at, string_at, value_or_null};
 use basalt_api::names;
 use serde_json::{Value, json};
 
 use crate::job::topologies;
 use crate::quantities::{entries, quantity};
-use crate::read::{at, brief, items, outside, set, text, unset};
+use crate::read::{brief, outside, set, unset};
 use crate::request::Request;
 use crate::rule::{Case, Rule};
 use crate::view::{View, job_owners};
@@ -40,10 +41,10 @@ pub(crate) const RULES: &[Rule] = &[
 /// No queue means the namespace's queue, else `default`. An unchanged group is left alone, and the
 /// group of a Job goes where the Job went.
 pub(crate) fn default(request: &Request<'_>, view: &View, group: &mut Value) {
-    if !unset(group, "/spec/queue") && text(group, "/spec/queue") != names::DEFAULT_QUEUE {
+    if !unset(group, "/spec/queue") && string_at(group, "/spec/queue") != names::DEFAULT_QUEUE {
         return;
     }
-    if let Some(stored) = request.old.map(|old| text(old, "/spec/queue")) {
+    if let Some(stored) = request.old.map(|old| string_at(old, "/spec/queue")) {
         if unset(group, "/spec/queue") && !stored.is_empty() {
             set(group, "/spec", "queue", json!(stored));
         }
@@ -58,8 +59,11 @@ pub(crate) fn default(request: &Request<'_>, view: &View, group: &mut Value) {
 }
 
 fn min_member(case: &Case<'_>, broken: &mut Vec<String>) {
-    let whole = std::iter::once(("spec.minMember".to_owned(), at(case.object, "/spec/minMember")));
-    let of_tasks = entries(at(case.object, "/spec/minTaskMember"));
+    let whole = std::iter::once((
+        "spec.minMember".to_owned(),
+        value_or_null(case.object, "/spec/minMember"),
+    ));
+    let of_tasks = entries(value_or_null(case.object, "/spec/minTaskMember"));
     let of_tasks = of_tasks.map(|(task, count)| (format!("spec.minTaskMember[{task}]"), count));
     for (place, count) in whole
         .chain(of_tasks)
@@ -74,7 +78,7 @@ fn min_member(case: &Case<'_>, broken: &mut Vec<String>) {
 }
 
 fn min_resources(case: &Case<'_>, broken: &mut Vec<String>) {
-    for (dimension, written) in entries(at(case.object, "/spec/minResources")) {
+    for (dimension, written) in entries(value_or_null(case.object, "/spec/minResources")) {
         let place = format!("{}: spec.minResources[{dimension}]", case.subject());
         match quantity(written) {
             Err(error) => broken.push(format!("{place}: {error}")),
@@ -85,23 +89,23 @@ fn min_resources(case: &Case<'_>, broken: &mut Vec<String>) {
 }
 
 fn topology(case: &Case<'_>, broken: &mut Vec<String>) {
-    let policies = items(case.object, "/spec/subGroupPolicy").iter().enumerate();
+    let policies = list_at(case.object, "/spec/subGroupPolicy").iter().enumerate();
     let parts = policies.map(|(index, policy)| (format!("spec.subGroupPolicy[{index}]"), policy));
     topologies(case, parts, broken);
 }
 
 fn sub_groups(case: &Case<'_>, broken: &mut Vec<String>) {
     let mut seen = BTreeMap::new();
-    for (index, policy) in items(case.object, "/spec/subGroupPolicy").iter().enumerate() {
+    for (index, policy) in list_at(case.object, "/spec/subGroupPolicy").iter().enumerate() {
         let place = format!("{}: spec.subGroupPolicy[{index}]", case.subject());
-        let name = text(policy, "/name");
+        let name = string_at(policy, "/name");
         if let Some(earlier) = seen.insert(name, index).filter(|_| !name.is_empty()) {
             broken.push(format!(
                 "{place}.name is {name:?}, and so is that of spec.subGroupPolicy[{earlier}]: rename one"
             ));
         }
         for (field, least) in [("subGroupSize", 1), ("minSubGroups", 0)] {
-            let count = at(policy, &format!("/{field}"));
+            let count = value_or_null(policy, &format!("/{field}"));
             if outside(count, &(least..=COUNT_MAX)) {
                 broken.push(format!(
                     "{place}.{field} is {}, choose a whole number from {least} to {COUNT_MAX}",

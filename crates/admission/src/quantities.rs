@@ -2,10 +2,11 @@
 
 use basalt_api::Quantity;
 use basalt_api::fraction::Fraction;
+use basalt_api::json::{list_at, value_or_null};
 use basalt_api::quantity::Format;
 use serde_json::Value;
 
-use crate::read::{at, brief, items};
+use crate::read::brief;
 
 /// Amounts count no further than this (10^23 units): hundreds of thousands of them can be added up.
 const NANO_MAX: i128 = 10_i128.pow(32);
@@ -71,10 +72,10 @@ fn bounded(amount: Quantity) -> Quantity {
 
 /// The dimensions of which a queue is guaranteed a share of the cluster, and the share in billionths.
 pub(crate) fn shares(queue: &Value) -> impl Iterator<Item = (&str, i128)> {
-    let percentage = at(queue, "/spec/guarantee/percentage");
-    let share = quantity(at(percentage, "/value")).ok().map(Fraction::new);
+    let percentage = value_or_null(queue, "/spec/guarantee/percentage");
+    let share = quantity(value_or_null(percentage, "/value")).ok().map(Fraction::new);
     let share = share.filter(|share| share.is_share()).map(|share| share.value().nano());
-    let named = items(percentage, "/dimensions").iter().filter_map(Value::as_str);
+    let named = list_at(percentage, "/dimensions").iter().filter_map(Value::as_str);
     named.filter_map(move |dimension| Some((dimension, share?)))
 }
 

@@ -6,12 +6,13 @@ mod place;
 mod shape;
 mod sums;
 
+use basalt_api::json::{annotation, string_at, value_or_null};
 use basalt_api::names;
 use serde_json::{Value, json};
 
 pub(crate) use delete::{END_RULES, RULES as DELETE_RULES};
 
-use crate::read::{absent_or_zero, annotation, at, set, text, unset};
+use crate::read::{absent_or_zero, set, unset};
 use crate::request::Operation::Create;
 use crate::request::Request;
 use crate::rule::{Case, Rule};
@@ -48,10 +49,11 @@ pub(crate) const RULES: &[Rule] = &[
 /// Why deliveries to this queue are refused: itself or the nearest ancestor with `spec.state` Closed.
 pub(crate) fn closed_by<'a>(view: &'a View, queue: &'a Value) -> Option<&'a str> {
     // The root cannot be closed, whatever was written into it.
-    let closed =
-        |queue: &Value| text(queue, "/spec/state") == "Closed" && text(queue, "/metadata/name") != names::ROOT_QUEUE;
+    let closed = |queue: &Value| {
+        string_at(queue, "/spec/state") == "Closed" && string_at(queue, "/metadata/name") != names::ROOT_QUEUE
+    };
     if closed(queue) {
-        return Some(text(queue, "/metadata/name"));
+        return Some(string_at(queue, "/metadata/name"));
     }
     let above = view.tree().upwards(parent_of(queue));
     above.into_iter().find(|name| view.queue(name).is_some_and(closed))
@@ -64,7 +66,7 @@ pub(crate) fn default(request: &Request<'_>, object: &mut Value) {
     if absent_or_zero(object, "/spec/weight") {
         set(object, "/spec", "weight", json!(1));
     }
-    if at(object, "/spec/reclaimable").is_null() {
+    if value_or_null(object, "/spec/reclaimable").is_null() {
         set(object, "/spec", "reclaimable", json!(!root));
     }
     if unset(object, "/spec/parent") && !root {
@@ -73,7 +75,7 @@ pub(crate) fn default(request: &Request<'_>, object: &mut Value) {
     if unset(object, "/spec/state") {
         let stored = request
             .old
-            .map(|old| text(old, "/spec/state"))
+            .map(|old| string_at(old, "/spec/state"))
             .filter(|state| !state.is_empty());
         set(object, "/spec", "state", json!(stored.unwrap_or("Open")));
     }
@@ -89,10 +91,10 @@ pub(crate) fn warnings(case: &Case<'_>) -> Vec<String> {
     if let Some(old) = case.request.old {
         // Clients that do not know our additions drop them when they write a whole queue. Who takes the guarantee itself
         // away means it.
-        let kept = !at(case.object, "/spec/guarantee").is_null();
+        let kept = !value_or_null(case.object, "/spec/guarantee").is_null();
         for field in ["policy", "percentage"].iter().filter(|_| kept) {
             let pointer = format!("/spec/guarantee/{field}");
-            if !at(old, &pointer).is_null() && at(case.object, &pointer).is_null() {
+            if !value_or_null(old, &pointer).is_null() && value_or_null(case.object, &pointer).is_null() {
                 warnings.push(format!(
                     "{}: spec.guarantee.{field} was set and is not any more",
                     case.subject()
@@ -100,7 +102,7 @@ pub(crate) fn warnings(case: &Case<'_>) -> Vec<String> {
             }
         }
     }
-    let guarantee = |part: &str| at(case.object, &format!("/spec/guarantee/{part}"));
+    let guarantee = |part: &str| value_or_null(case.object, &format!("/spec/guarantee/{part}"));
     let nothing = |value: &Value| value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
     if !guarantee("policy").is_null() && nothing(guarantee("resource")) && nothing(guarantee("percentage")) {
         warnings.push(format!(
@@ -108,11 +110,11 @@ pub(crate) fn warnings(case: &Case<'_>) -> Vec<String> {
             case.subject()
         ));
     }
-    let opened = text(case.object, "/spec/state") == "Open"
+    let opened = string_at(case.object, "/spec/state") == "Open"
         && case
             .request
             .old
-            .is_none_or(|old| text(old, "/spec/state") == "Closed" || parent_of(old) != parent_of(case.object));
+            .is_none_or(|old| string_at(old, "/spec/state") == "Closed" || parent_of(old) != parent_of(case.object));
     if opened && let Some(ancestor) = closed_by(case.view, case.object) {
         warnings.push(format!(
             "{}: spec.state is \"Open\", but its ancestor {ancestor:?} is closed: it opens when that does",
@@ -124,7 +126,7 @@ pub(crate) fn warnings(case: &Case<'_>) -> Vec<String> {
 
 /// Lets the controller empty the queue before it goes.
 fn add_finalizer(object: &mut Value) {
-    let mut finalizers = match at(object, "/metadata/finalizers") {
+    let mut finalizers = match value_or_null(object, "/metadata/finalizers") {
         Value::Array(list) => list.clone(),
         _ => Vec::new(),
     };

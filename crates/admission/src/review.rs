@@ -1,11 +1,11 @@
 //! AdmissionReview v1: the request as Kubernetes sends it to a webhook, and the answer.
 
+use basalt_api::json::{list_at, string_at, value_or_null};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::decision::{AccessReview, Decision, Refusal, Verdict};
-use crate::read::{at, items, text};
 use crate::request::{Operation, Request, User};
 
 const API_VERSION: &str = "admission.k8s.io/v1";
@@ -68,7 +68,7 @@ impl Review {
     /// Reads the body of a call.
     pub fn read(body: &[u8]) -> Result<Self, ReviewError> {
         let mut review: Value = serde_json::from_slice(body).map_err(|error| ReviewError::Json(error.to_string()))?;
-        let (kind, api_version) = (text(&review, "/kind"), text(&review, "/apiVersion"));
+        let (kind, api_version) = (string_at(&review, "/kind"), string_at(&review, "/apiVersion"));
         if (kind, api_version) != (KIND, API_VERSION) {
             return Err(ReviewError::Kind {
                 kind: kind.to_owned(),
@@ -80,35 +80,35 @@ impl Review {
             found: found.to_string().chars().take(100).collect(),
             wanted,
         };
-        let request = at(&review, "/request");
-        let part = |pointer| text(request, pointer).to_owned();
+        let request = value_or_null(&review, "/request");
+        let part = |pointer| string_at(request, pointer).to_owned();
         let uid = part("/uid");
         if uid.is_empty() {
             return Err(wrong(
                 "request.uid",
-                at(request, "/uid"),
+                value_or_null(request, "/uid"),
                 "it must be there to be answered",
             ));
         }
-        let operation = match text(request, "/operation") {
+        let operation = match string_at(request, "/operation") {
             "CREATE" => Operation::Create,
             "UPDATE" => Operation::Update,
             "DELETE" => Operation::Delete,
             _ => {
-                let found = at(request, "/operation");
+                let found = value_or_null(request, "/operation");
                 return Err(wrong("request.operation", found, "known are CREATE, UPDATE and DELETE"));
             }
         };
-        let groups = items(request, "/userInfo/groups").iter();
+        let groups = list_at(request, "/userInfo/groups").iter();
         let user = User {
             name: part("/userInfo/username"),
             groups: groups.filter_map(Value::as_str).map(str::to_owned).collect(),
         };
-        let user_info = at(request, "/userInfo").clone();
+        let user_info = value_or_null(request, "/userInfo").clone();
         let subresource = Some(part("/subResource")).filter(|name| !name.is_empty());
         let (group, resource) = (part("/resource/group"), part("/resource/resource"));
         let (namespace, name) = (part("/namespace"), part("/name"));
-        let dry_run = at(request, "/dryRun").as_bool() == Some(true);
+        let dry_run = value_or_null(request, "/dryRun").as_bool() == Some(true);
         let mut take = |pointer| review.pointer_mut(pointer).map(Value::take).filter(Value::is_object);
         let (object, old) = (take("/request/object"), take("/request/oldObject"));
         // A delete has no object, whatever is sent along; a create has nothing before it.
@@ -131,7 +131,7 @@ impl Review {
     /// The request, for [`crate::admit`].
     pub fn request(&self) -> Request<'_> {
         let named = self.object.as_ref().or(self.old.as_ref());
-        let named = named.map_or("", |object| text(object, "/metadata/name"));
+        let named = named.map_or("", |object| string_at(object, "/metadata/name"));
         Request {
             operation: self.operation,
             group: &self.group,
@@ -157,7 +157,7 @@ impl Review {
             "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
             "spec": {
                 "user": self.user.name, "groups": self.user.groups,
-                "uid": text(&self.user_info, "/uid"), "extra": self.user_info.get("extra"),
+                "uid": string_at(&self.user_info, "/uid"), "extra": self.user_info.get("extra"),
                 "resourceAttributes": {
                     "verb": access.verb, "group": access.group, "resource": access.resource,
                     "namespace": access.namespace, "name": access.name,

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use basalt_api::json::string_at;
 use basalt_api::names;
 use serde_json::Value;
 
 use crate::decision::{AccessReview, Refusal, Verdict};
-use crate::read::{cut, text};
+use crate::read::cut;
 use crate::request::{Operation, Request, Settings};
 use crate::view::View;
 
@@ -58,7 +59,7 @@ impl Case<'_> {
             _ => "Queue",
         };
         let name = match self.request.name {
-            "" => text(self.object, "/metadata/generateName"),
+            "" => string_at(self.object, "/metadata/generateName"),
             name => name,
         };
         match self.request.namespace {

@@ -8,10 +8,10 @@ mod tree;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use basalt_api::json::{annotation, string_at};
 use basalt_api::names;
 use serde_json::Value;
 
-use crate::read::{annotation, text};
 use holders::Holders;
 pub(crate) use holders::job_owners;
 pub use holders::lone_pod_queue;
@@ -92,7 +92,7 @@ impl View {
     }
 
     fn put_namespace(&mut self, object: &Value) {
-        let name = text(object, "/metadata/name");
+        let name = string_at(object, "/metadata/name");
         match annotation(object, names::QUEUE_NAME) {
             "" => drop(self.namespaces.remove(name)),
             queue => drop(self.namespaces.insert(name.to_owned(), queue.to_owned())),

@@ -12,25 +12,6 @@ use serde_json::Value;
 
 use field_error::FieldError;
 
-/// Text of a field; empty if absent.
-pub fn text<'a>(object: &'a Value, field: &str) -> &'a str {
-    object.get(field).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// The list of a field; empty if absent.
-pub fn list<'a>(object: &'a Value, field: &str) -> &'a [Value] {
-    object
-        .get(field)
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
-}
-
-/// A whole number of a field.
-pub fn number(object: &Value, field: &str) -> Option<i64> {
-    object.get(field).and_then(Value::as_i64)
-}
-
 /// What is wrong with a map of labels.
 pub fn label_errors(labels: Option<&Value>, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();

@@ -20,6 +20,7 @@ pub mod fraction;
 pub mod hypernode;
 pub mod job;
 pub mod jobflow;
+pub mod json;
 pub mod names;
 pub mod nodeshard;
 pub mod numatopology;

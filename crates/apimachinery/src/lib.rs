@@ -7,7 +7,6 @@
 //! It has no async, no sockets, no files and no randomness, and time is an argument: the API server brings all of these.
 
 pub mod builtin_kinds;
-pub mod json;
 pub mod openapi;
 pub mod patch;
 pub mod protobuf;
@@ -16,3 +15,4 @@ pub mod selector;
 pub mod table;
 
 pub use basalt_api::check::{field_error, names};
+pub use basalt_api::json;

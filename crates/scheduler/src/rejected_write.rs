@@ -4,11 +4,13 @@
 //! each cycle the next rejection.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use basalt_api::backoff::Backoff;
 use jiff::{SignedDuration, Timestamp};
 
-const PAUSE_MIN: SignedDuration = SignedDuration::from_secs(1);
-const PAUSE_MAX: SignedDuration = SignedDuration::from_secs(30);
+/// The delays after which a rejected status is published again.
+const RETRY: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
 /// A group that was not rejected again for this long starts over with the shortest pause.
 const FORGET_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
@@ -20,7 +22,7 @@ pub(crate) struct RejectedWrites {
 
 #[derive(Debug)]
 struct RetryPause {
-    pause: SignedDuration,
+    backoff: Backoff,
     due: Timestamp,
     /// The status was published again; the record only keeps the length of the next pause.
     is_retried: bool,
@@ -29,16 +31,14 @@ struct RetryPause {
 impl RejectedWrites {
     /// Takes note of a rejected status of `group`.
     pub(crate) fn add(&mut self, group: String, now: Timestamp) {
-        let after = |pause| now.saturating_add(pause).unwrap_or(Timestamp::MAX);
-        let fresh = || RetryPause {
-            pause: PAUSE_MIN,
-            due: after(PAUSE_MIN),
-            is_retried: false,
-        };
-        let wait = self.groups.entry(group).or_insert_with(fresh);
+        let wait = self.groups.entry(group).or_insert(RetryPause {
+            backoff: RETRY,
+            due: Timestamp::MAX,
+            is_retried: true,
+        });
         if wait.is_retried {
-            wait.pause = wait.pause.saturating_mul(2).min(PAUSE_MAX);
-            wait.due = after(wait.pause);
+            let delay = wait.backoff.next_delay();
+            wait.due = now.saturating_add(delay).unwrap_or(Timestamp::MAX);
             wait.is_retried = false;
         }
     }

@@ -19,8 +19,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub use basalt_api::json::string_at as meta_text;
 pub use kind::{Key, Kind};
-pub use meta::text as meta_text;
 
 /// A write request.
 #[derive(Clone, Debug, PartialEq)]

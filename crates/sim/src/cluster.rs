@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::string_at;
 use basalt_audit::{Decision, Finding, History, Rules, World, judge};
 use basalt_engine::conf::is_supported_plugin;
 use basalt_engine::facts::{PodFacts, PodGroupFacts};
@@ -56,14 +57,10 @@ pub fn rules(conf: &str) -> Result<Rules, ConfError> {
     let mut raw: Value = serde_saphyr::from_str(conf).map_err(|error| ConfError::Yaml(error.to_string()))?;
     for tier in raw["tiers"].as_array_mut().into_iter().flatten() {
         if let Some(plugins) = tier["plugins"].as_array_mut() {
-            plugins.retain(|plugin| is_supported_plugin(text(plugin, "/name")));
+            plugins.retain(|plugin| is_supported_plugin(string_at(plugin, "/name")));
         }
     }
     Ok(Rules::read(&raw))
-}
-
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 impl Cluster {
@@ -92,7 +89,7 @@ impl Cluster {
         if let Some(event) = event {
             self.offline.apply(event);
         }
-        let part = |pointer| text(&object, pointer).to_owned();
+        let part = |pointer| string_at(&object, pointer).to_owned();
         let key = (part("/kind"), part("/metadata/namespace"), part("/metadata/name"));
         self.objects.insert(key, object);
         Ok(())
@@ -186,7 +183,7 @@ fn pod_key(pod: &str) -> Key {
 /// The pod group of a pod.
 fn group_of(objects: &BTreeMap<Key, Value>, pod: &str) -> Option<String> {
     let (namespace, _) = split_key(pod);
-    let name = text(
+    let name = string_at(
         objects.get(&pod_key(pod))?,
         "/metadata/annotations/scheduling.k8s.io~1group-name",
     );

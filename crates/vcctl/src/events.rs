@@ -1,5 +1,6 @@
 //! What was told of an object.
 
+use basalt_api::json::{integer_or_zero, string_at};
 use basalt_api::resource_kind::EVENT;
 use kube::api::ListParams;
 use serde_json::Value;
@@ -7,7 +8,6 @@ use serde_json::Value;
 use crate::error::CliError;
 use crate::output::age::age;
 use crate::output::table::{Cell, Table};
-use crate::output::{number, text};
 use crate::session::Session;
 use crate::terminal::Colour;
 
@@ -16,16 +16,16 @@ const SHOWN: usize = 10;
 
 /// The events of this object, and of no other that had its name.
 pub(crate) async fn of(object: &Value, session: &mut Session<'_>) -> Result<Vec<Value>, CliError> {
-    let namespace = Some(text(object, "/metadata/namespace")).filter(|namespace| !namespace.is_empty());
+    let namespace = Some(string_at(object, "/metadata/namespace")).filter(|namespace| !namespace.is_empty());
     let selector = format!(
         "involvedObject.kind={},involvedObject.name={}",
-        text(object, "/kind"),
-        text(object, "/metadata/name")
+        string_at(object, "/kind"),
+        string_at(object, "/metadata/name")
     );
     let params = ListParams::default().fields(&selector);
     let mut events = session.list(EVENT, namespace, &params).await?;
-    let uid = text(object, "/metadata/uid");
-    events.retain(|event| ["", uid].contains(&text(event, "/involvedObject/uid")));
+    let uid = string_at(object, "/metadata/uid");
+    events.retain(|event| ["", uid].contains(&string_at(event, "/involvedObject/uid")));
     Ok(events)
 }
 
@@ -36,13 +36,13 @@ pub(crate) fn table(events: &[Value], now: jiff::Timestamp) -> Table {
     let skipped = events.len().saturating_sub(SHOWN);
     let mut table = Table::new(["Age", "Type", "Reason", "Count", "Message"]);
     for event in events.into_iter().skip(skipped) {
-        let kind = text(event, "/type");
+        let kind = string_at(event, "/type");
         table.row(vec![
             Cell::new(age(when(event), now)),
             Cell::from(kind).coloured((kind == "Warning").then_some(Colour::Yellow)),
-            text(event, "/reason").into(),
-            number(event, "/count").max(1).into(),
-            text(event, "/message").into(),
+            string_at(event, "/reason").into(),
+            integer_or_zero(event, "/count").max(1).into(),
+            string_at(event, "/message").into(),
         ]);
     }
     table
@@ -53,11 +53,11 @@ pub(crate) fn conditions(object: &Value, now: jiff::Timestamp) -> Table {
     let mut table = Table::new(["Type", "Status", "Reason", "Since", "Message"]);
     for condition in object["status"]["conditions"].as_array().into_iter().flatten() {
         table.row(vec![
-            text(condition, "/type").into(),
-            text(condition, "/status").into(),
-            text(condition, "/reason").into(),
-            Cell::new(age(text(condition, "/lastTransitionTime"), now)),
-            text(condition, "/message").into(),
+            string_at(condition, "/type").into(),
+            string_at(condition, "/status").into(),
+            string_at(condition, "/reason").into(),
+            Cell::new(age(string_at(condition, "/lastTransitionTime"), now)),
+            string_at(condition, "/message").into(),
         ]);
     }
     table
@@ -71,6 +71,6 @@ fn when(event: &Value) -> &str {
         "/eventTime",
         "/metadata/creationTimestamp",
     ];
-    let times = fields.iter().map(|field| text(event, field));
+    let times = fields.iter().map(|field| string_at(event, field));
     times.into_iter().find(|time| !time.is_empty()).unwrap_or("")
 }

@@ -13,12 +13,12 @@ pub(crate) mod view;
 mod wait;
 
 use basalt_api::job::JobPhase;
+use basalt_api::json::{integer_or_zero, string_at};
 use basalt_api::names;
 use clap::Subcommand;
 use serde_json::Value;
 
 use crate::error::CliError;
-use crate::output::{number, text};
 use crate::session::Session;
 use crate::terminal::Colour;
 
@@ -94,7 +94,7 @@ fn parse_phase(word: &str) -> Result<JobPhase, String> {
 
 /// The phase; nothing of a job that nobody has looked at, or of one from a later version.
 fn phase(job: &Value) -> Option<JobPhase> {
-    let word = text(job, "/status/state/phase");
+    let word = string_at(job, "/status/state/phase");
     PHASES.into_iter().find(|phase| phase.as_str() == word)
 }
 
@@ -103,7 +103,7 @@ fn is_finished(job: &Value) -> bool {
 }
 
 fn queue(job: &Value) -> &str {
-    match text(job, "/spec/queue") {
+    match string_at(job, "/spec/queue") {
         "" => names::DEFAULT_QUEUE,
         queue => queue,
     }
@@ -119,7 +119,7 @@ fn tasks(job: &Value) -> impl Iterator<Item = &Value> {
 /// Pods of all tasks.
 fn replicas(job: &Value) -> i64 {
     tasks(job)
-        .map(|task| number(task, "/replicas"))
+        .map(|task| integer_or_zero(task, "/replicas"))
         .fold(0, i64::saturating_add)
 }
 

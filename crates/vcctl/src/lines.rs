@@ -1,13 +1,12 @@
 //! What a pod says, line by line.
 
+use basalt_api::json::{integer_or_zero, string_at};
 use futures::{AsyncBufRead, AsyncBufReadExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::LogParams;
 use serde_json::Value;
 use tokio::sync::mpsc;
-
-use crate::output::{number, text};
 
 /// A longer line is shown as several.
 const LINE_MAX: usize = 256 * 1024;
@@ -29,13 +28,13 @@ pub fn begun(pod: &Value, wanted: Option<&str>) -> Option<i64> {
         .filter_map(|list| pod.pointer(list).and_then(Value::as_array))
         .flatten();
     let status = match wanted {
-        Some(wanted) => all.find(|status| text(status, "/name") == wanted)?,
+        Some(wanted) => all.find(|status| string_at(status, "/name") == wanted)?,
         None => all.next()?,
     };
     let begun = ["/state/running", "/state/terminated"]
         .iter()
         .any(|state| status.pointer(state).is_some_and(|state| !state.is_null()));
-    begun.then(|| number(status, "/restartCount"))
+    begun.then(|| integer_or_zero(status, "/restartCount"))
 }
 
 /// Hands on the lines of one pod until there are no more.

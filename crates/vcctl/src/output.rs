@@ -5,6 +5,7 @@ pub(crate) mod page;
 pub(crate) mod table;
 
 use basalt_api::ResourceKind;
+use basalt_api::json::string_at;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use table::Table;
@@ -109,7 +110,7 @@ pub(crate) fn to_names(kind: ResourceKind, items: &[Value]) -> String {
         format!(
             "{}/{}\n",
             kind.with_group(&kind.singular()),
-            neutral(text(item, "/metadata/name"))
+            neutral(string_at(item, "/metadata/name"))
         )
     };
     items.iter().map(name).collect()
@@ -128,16 +129,6 @@ fn tidy(value: &mut Value) {
         }
         _ => {}
     }
-}
-
-/// A text field of an object; empty if it is not there.
-pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
-}
-
-/// A number field of an object; 0 if it is not there.
-pub(crate) fn number(object: &Value, pointer: &str) -> i64 {
-    object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 mod list;
 mod status;
 
+use basalt_api::json::string_at;
 use basalt_api::names;
 use clap::Subcommand;
 use serde_json::Value;
 
 use crate::error::CliError;
-use crate::output::text;
 use crate::session::Session;
 pub(crate) use list::Columns;
 
@@ -46,8 +46,8 @@ pub(crate) fn order(a: &Value, b: &Value) -> std::cmp::Ordering {
 }
 
 fn place(pod: &Value) -> (&str, &str, u64, &str) {
-    let name = text(pod, "/metadata/name");
+    let name = string_at(pod, "/metadata/name");
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let number = name.get(stem.len()..).and_then(|digits| digits.parse().ok());
-    (text(pod, "/metadata/namespace"), stem, number.unwrap_or(0), name)
+    (string_at(pod, "/metadata/namespace"), stem, number.unwrap_or(0), name)
 }

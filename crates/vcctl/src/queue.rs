@@ -8,6 +8,7 @@ mod spec;
 pub(crate) mod tree;
 pub(crate) mod view;
 
+use basalt_api::json::string_at;
 use basalt_api::names;
 use basalt_api::resource_kind::QUEUE;
 use clap::Subcommand;
@@ -15,7 +16,7 @@ use kube::api::ListParams;
 use serde_json::Value;
 
 use crate::error::CliError;
-use crate::output::{self, ObjectFormat, text};
+use crate::output::{self, ObjectFormat};
 use crate::session::Session;
 use crate::terminal::{Colour, neutral};
 
@@ -84,7 +85,7 @@ fn show_done(
 }
 
 fn name(queue: &Value) -> &str {
-    text(queue, "/metadata/name")
+    string_at(queue, "/metadata/name")
 }
 
 /// The queue above, which is root unless it is said; nothing is above root.
@@ -92,7 +93,7 @@ fn above(queue: &Value) -> Option<&str> {
     if name(queue) == names::ROOT_QUEUE {
         return None;
     }
-    let parent = text(queue, "/spec/parent");
+    let parent = string_at(queue, "/spec/parent");
     Some(if parent.is_empty() { names::ROOT_QUEUE } else { parent })
 }
 

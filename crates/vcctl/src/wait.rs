@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use basalt_api::ResourceKind;
+use basalt_api::json::string_at;
 use clap::Args;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -10,7 +11,6 @@ use kube::runtime::wait::{Condition, await_condition, conditions};
 use serde_json::Value;
 
 use crate::error::CliError;
-use crate::output::text;
 use crate::session::Session;
 
 /// Whether to wait, and how long.
@@ -88,7 +88,7 @@ pub(crate) async fn until(
 
 /// The uid of what is being deleted: the server answers with the object, or with a Status about it.
 fn uid(answer: &Value) -> Option<&str> {
-    [text(answer, "/metadata/uid"), text(answer, "/details/uid")]
+    [string_at(answer, "/metadata/uid"), string_at(answer, "/details/uid")]
         .into_iter()
         .find(|uid| !uid.is_empty())
 }

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use basalt_api::backoff::Backoff;
 use futures::{Stream, StreamExt};
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
@@ -11,6 +12,9 @@ use kube::{Api, Client};
 
 /// A look without a ring: for a watch that is not allowed, or that is cut without anybody noticing.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(30);
+
+/// The delays after which a failed repair is tried again.
+pub(super) const REPAIR_RETRY: Backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(15));
 
 /// A watch of one object by its name, which is all that a right with `resourceNames` allows.
 pub(super) struct Bell {
@@ -43,30 +47,5 @@ impl Bell {
             Some(()) = self.rings.next() => {}
             () = tokio::time::sleep(at_most.min(AT_LEAST_EVERY)) => {}
         }
-    }
-}
-
-/// Pauses after failures, longer and longer.
-#[derive(Debug)]
-pub(super) struct Patience(Duration);
-
-impl Patience {
-    const FIRST: Duration = Duration::from_millis(200);
-    const LAST: Duration = Duration::from_secs(15);
-
-    pub(super) fn new() -> Self {
-        Self(Self::FIRST)
-    }
-
-    /// All is well again.
-    pub(super) fn restore(&mut self) {
-        self.0 = Self::FIRST;
-    }
-
-    /// How long to wait this time.
-    pub(super) fn next(&mut self) -> Duration {
-        let pause = self.0;
-        self.0 = pause.saturating_mul(2).min(Self::LAST);
-        pause
     }
 }

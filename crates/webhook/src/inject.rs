@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::Webhook;
-use super::bell::{Bell, Patience};
+use super::bell::{Bell, REPAIR_RETRY};
 
 /// Somebody who always writes something else must not make us as busy as he is.
 const BETWEEN_REPAIRS: Duration = Duration::from_millis(200);
@@ -123,12 +123,12 @@ pub(super) async fn inject(
     let client = webhook.client();
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &configuration.resource());
     let mut bell = Bell::new(client, &configuration.resource(), None, &configuration.name);
-    let mut patience = Patience::new();
+    let mut backoff = REPAIR_RETRY;
     loop {
         let now = bundle.borrow_and_update().clone();
         let pause = match repair(client, &api, &configuration, &now, url.as_deref()).await {
             Ok(repaired) => {
-                patience.restore();
+                backoff.reset();
                 if !now.is_empty() {
                     webhook.trusted(&configuration.to_string());
                 }
@@ -144,7 +144,7 @@ pub(super) async fn inject(
                     error = format!("{error:#}"),
                     "the authorities are not in the webhook configuration"
                 );
-                patience.next()
+                backoff.next_delay()
             }
         };
         tokio::select! {

@@ -18,7 +18,7 @@ use kube::{Api, Client};
 use tokio::sync::watch;
 
 use super::authority::{Need, Seconds, Terms, Texts};
-use super::bell::{Bell, Patience};
+use super::bell::{Bell, REPAIR_RETRY};
 use super::tls::InForce;
 
 /// Which Secret.
@@ -86,18 +86,18 @@ impl Keeper {
     pub(super) async fn keep(&self) {
         let kind = ApiResource::erase::<Secret>(&());
         let mut bell = Bell::new(&self.client, &kind, Some(&self.secret.namespace), &self.secret.name);
-        let mut patience = Patience::new();
+        let mut backoff = REPAIR_RETRY;
         loop {
             let pause = match self.look(jiff::Timestamp::now().as_second()).await {
                 Ok(Outcome::Good(pause)) => {
-                    patience.restore();
+                    backoff.reset();
                     pause
                 }
                 Ok(Outcome::Changed) => Duration::ZERO,
                 Err(error) => {
                     let secret = &self.secret;
                     tracing::warn!(%secret, error = format!("{error:#}"), "the certificate in force stays, trying again");
-                    patience.next()
+                    backoff.next_delay()
                 }
             };
             bell.rung(pause).await;

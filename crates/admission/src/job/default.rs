@@ -3,11 +3,12 @@
 
 use basalt_api::job::DEFAULT_MAX_RETRY;
 use basalt_api::job::plugins::Plugin;
+use basalt_api::json::{integer_at, list_at, string_at, value_or_null};
 use basalt_api::names;
 use serde_json::{Value, json};
 
 use super::{replicas, starts_alone, task_min, tasks, total};
-use crate::read::{absent_or_zero, at, integer, items, set, text, unset};
+use crate::read::{absent_or_zero, set, unset};
 use crate::request::Operation::Create;
 use crate::request::{Request, Settings};
 
@@ -37,7 +38,7 @@ pub(crate) fn default(request: &Request<'_>, settings: &Settings, job: &mut Valu
     }
     // On update a written zero is a mistake that a rule names.
     let zero = request.operation == Create && absent_or_zero(job, "/spec/minAvailable");
-    if zero || at(job, "/spec/minAvailable").is_null() {
+    if zero || value_or_null(job, "/spec/minAvailable").is_null() {
         // Who waits for others is not there when the job starts: counted in, it would wait for itself.
         let alone = total(job, |task| if starts_alone(task) { task_min(task) } else { 0 });
         let sum = if alone > 0 { alone } else { total(job, task_min) };
@@ -55,7 +56,7 @@ fn default_task(index: usize, task: &mut Value) {
     if unset(task, "/name") {
         set(task, "", "name", json!(format!("default{index}")));
     }
-    let host_network = at(task, "/template/spec/hostNetwork").as_bool() == Some(true);
+    let host_network = value_or_null(task, "/template/spec/hostNetwork").as_bool() == Some(true);
     if host_network && unset(task, "/template/spec/dnsPolicy") {
         set(task, "/template/spec", "dnsPolicy", json!("ClusterFirstWithHostNet"));
     }
@@ -63,12 +64,16 @@ fn default_task(index: usize, task: &mut Value) {
 
 /// The name of a claim that the controller made and wrote down stays, where the manifest knows nothing of it.
 fn keep_claims(stored: &Value, job: &mut Value) {
-    let volumes = items(stored, "/spec/volumes");
+    let volumes = list_at(stored, "/spec/volumes");
     for (index, volume) in list_mut(job, "/spec/volumes").iter_mut().enumerate() {
         let Some(before) = volumes.get(index) else { continue };
-        let same = text(before, "/mountPath") == text(volume, "/mountPath");
-        let name = text(before, "/volumeClaimName");
-        if same && !name.is_empty() && !at(volume, "/volumeClaim").is_null() && unset(volume, "/volumeClaimName") {
+        let same = string_at(before, "/mountPath") == string_at(volume, "/mountPath");
+        let name = string_at(before, "/volumeClaimName");
+        if same
+            && !name.is_empty()
+            && !value_or_null(volume, "/volumeClaim").is_null()
+            && unset(volume, "/volumeClaimName")
+        {
             set(volume, "", "volumeClaimName", json!(name));
         }
     }
@@ -83,9 +88,9 @@ fn follow_replicas(stored: &Value, job: &mut Value) {
         let Some(old) = before.get(index) else { continue };
         let (pods, size) = (
             replicas(task),
-            integer(task, "/partitionPolicy/partitionSize").unwrap_or(0),
+            integer_at(task, "/partitionPolicy/partitionSize").unwrap_or(0),
         );
-        let scaled = pods != replicas(old) && at(task, TOTAL) == at(old, TOTAL);
+        let scaled = pods != replicas(old) && value_or_null(task, TOTAL) == value_or_null(old, TOTAL);
         if scaled && size > 0 && pods > 0 && pods % size == 0 {
             set(task, "/partitionPolicy", "totalPartitions", json!(pods / size));
         }

@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 
 use basalt_api::duration::Duration;
+use basalt_api::json::value_or_null;
 use serde_json::Value;
 
 use super::default::RETRIES;
 use crate::quantities::quantity;
-use crate::read::{at, brief};
+use crate::read::brief;
 use crate::request::Operation::Update;
 use crate::rule::{Case, Rule};
 
@@ -63,7 +64,7 @@ fn spec_fixed(case: &Case<'_>, broken: &mut Vec<String>) {
 /// The spec without what may change. A claim's name is filled in by the controller; partitions follow the
 /// replicas and the minimum.
 fn fixed_part(job: &Value) -> Value {
-    let mut spec = at(job, "/spec").clone();
+    let mut spec = value_or_null(job, "/spec").clone();
     let Some(fields) = spec.as_object_mut() else {
         return spec;
     };

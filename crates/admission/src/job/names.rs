@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::{string_at, value_or_null};
 use serde_json::Value;
 
 use super::{replicas, task_label, tasks};
-use crate::read::{at, brief, text};
+use crate::read::brief;
 use crate::rule::{Case, Rule};
 
 /// The length of a DNS label: pod names become host names and label values.
@@ -50,11 +51,11 @@ pub(super) fn is_subdomain(name: &str) -> bool {
 
 fn task_names(case: &Case<'_>, broken: &mut Vec<String>) {
     for (index, task) in tasks(case.object).iter().enumerate() {
-        if !is_label(text(task, "/name")) {
+        if !is_label(string_at(task, "/name")) {
             broken.push(format!(
                 "{}: spec.tasks[{index}].name is {}, use at most {NAME_MAX} lower-case letters, digits and inner '-'",
                 case.subject(),
-                brief(at(task, "/name"))
+                brief(value_or_null(task, "/name"))
             ));
         }
     }
@@ -63,7 +64,7 @@ fn task_names(case: &Case<'_>, broken: &mut Vec<String>) {
 fn task_names_unique(case: &Case<'_>, broken: &mut Vec<String>) {
     let mut first = BTreeMap::new();
     for (index, task) in tasks(case.object).iter().enumerate() {
-        let name = text(task, "/name");
+        let name = string_at(task, "/name");
         if let Some(earlier) = first.insert(name, index) {
             broken.push(format!(
                 "{}: spec.tasks[{earlier}] and spec.tasks[{index}] are both named {name:?}, rename one",
@@ -75,8 +76,8 @@ fn task_names_unique(case: &Case<'_>, broken: &mut Vec<String>) {
 
 /// The name of the job. With generateName the server adds five characters.
 fn job_name(job: &Value) -> String {
-    match text(job, "/metadata/name") {
-        "" => format!("{}xxxxx", text(job, "/metadata/generateName")),
+    match string_at(job, "/metadata/name") {
+        "" => format!("{}xxxxx", string_at(job, "/metadata/generateName")),
         name => name.to_owned(),
     }
 }
@@ -85,7 +86,7 @@ fn pod_names(case: &Case<'_>, broken: &mut Vec<String>) {
     let job = job_name(case.object);
     for (index, task) in tasks(case.object).iter().enumerate() {
         let last = replicas(task).saturating_sub(1).max(0);
-        let pod = format!("{job}-{}-{last}", text(task, "/name"));
+        let pod = format!("{job}-{}-{last}", string_at(task, "/name"));
         let place = format!("{}: {}", case.subject(), task_label(index, task));
         if pod.len() > NAME_MAX {
             broken.push(format!(
@@ -104,14 +105,14 @@ fn pod_names(case: &Case<'_>, broken: &mut Vec<String>) {
 fn service_name(case: &Case<'_>, broken: &mut Vec<String>) {
     let name = job_name(case.object);
     let fits = is_label(&name) && name.starts_with(|first: char| first.is_ascii_lowercase());
-    if !fits && at(case.object, "/spec/plugins").get("svc").is_some() {
+    if !fits && value_or_null(case.object, "/spec/plugins").get("svc").is_some() {
         broken.push(format!(
             "{}: spec.plugins has svc, which makes a Service {name:?}: begin the job's name with a letter and use only lower-case letters, digits and inner '-'",
             case.subject()
         ));
     }
     let head = format!("{name}-head-svc");
-    if head.len() > NAME_MAX && at(case.object, "/spec/plugins").get("ray").is_some() {
+    if head.len() > NAME_MAX && value_or_null(case.object, "/spec/plugins").get("ray").is_some() {
         broken.push(format!(
             "{}: spec.plugins has ray, which makes a Service {head:?} of {} characters, at most {NAME_MAX} are allowed: shorten the job's name",
             case.subject(),

@@ -2,10 +2,11 @@
 
 use std::ops::RangeInclusive;
 
+use basalt_api::json::{integer_at, value_or_null};
 use serde_json::Value;
 
 use super::{replicas, task_label, tasks, total};
-use crate::read::{at, brief, integer, outside};
+use crate::read::{brief, outside};
 use crate::request::Operation::Update;
 use crate::rule::{Case, Rule};
 
@@ -60,7 +61,7 @@ fn tasks_present(case: &Case<'_>, broken: &mut Vec<String>) {
         broken.push(format!(
             "{}: spec.tasks is {}, a job needs at least one task",
             case.subject(),
-            brief(at(case.object, "/spec/tasks"))
+            brief(value_or_null(case.object, "/spec/tasks"))
         ));
     }
 }
@@ -80,7 +81,7 @@ fn check_range(place: String, value: &Value, range: &RangeInclusive<i64>, broken
 fn replicas_valid(case: &Case<'_>, broken: &mut Vec<String>) {
     for (index, task) in tasks(case.object).iter().enumerate() {
         let place = format!("{}: {}.replicas", case.subject(), task_label(index, task));
-        check_range(place, at(task, "/replicas"), &COUNTS, broken);
+        check_range(place, value_or_null(task, "/replicas"), &COUNTS, broken);
     }
     let sum = total(case.object, replicas);
     if sum > COUNT_MAX && broken.is_empty() {
@@ -93,7 +94,7 @@ fn replicas_valid(case: &Case<'_>, broken: &mut Vec<String>) {
 
 fn task_min_available(case: &Case<'_>, broken: &mut Vec<String>) {
     for (index, task) in tasks(case.object).iter().enumerate() {
-        let min = at(task, "/minAvailable");
+        let min = value_or_null(task, "/minAvailable");
         if outside(min, &(0..=replicas(task).max(0))) {
             broken.push(format!(
                 "{}: {}.minAvailable is {} with {} replicas, choose a whole number from 0 to the replicas",
@@ -107,7 +108,7 @@ fn task_min_available(case: &Case<'_>, broken: &mut Vec<String>) {
 }
 
 fn min_available_positive(case: &Case<'_>, broken: &mut Vec<String>) {
-    let min = at(case.object, "/spec/minAvailable");
+    let min = value_or_null(case.object, "/spec/minAvailable");
     if outside(min, &(1..=COUNT_MAX)) {
         broken.push(format!(
             "{}: spec.minAvailable is {} with {} replicas in all, choose a whole number above 0 or raise the replicas of a task",
@@ -119,7 +120,7 @@ fn min_available_positive(case: &Case<'_>, broken: &mut Vec<String>) {
 }
 
 fn min_available_reachable(case: &Case<'_>, broken: &mut Vec<String>) {
-    let min = integer(case.object, "/spec/minAvailable").unwrap_or(0);
+    let min = integer_at(case.object, "/spec/minAvailable").unwrap_or(0);
     let sum = total(case.object, replicas);
     if min > sum {
         broken.push(format!(
@@ -130,7 +131,7 @@ fn min_available_reachable(case: &Case<'_>, broken: &mut Vec<String>) {
 }
 
 fn min_success_reachable(case: &Case<'_>, broken: &mut Vec<String>) {
-    let min = at(case.object, "/spec/minSuccess");
+    let min = value_or_null(case.object, "/spec/minSuccess");
     let sum = total(case.object, replicas);
     if !outside(min, &(1..=sum)) {
         return;
@@ -149,25 +150,25 @@ fn min_success_reachable(case: &Case<'_>, broken: &mut Vec<String>) {
 
 fn max_retry(case: &Case<'_>, broken: &mut Vec<String>) {
     let place = format!("{}: spec.maxRetry", case.subject());
-    check_range(place, at(case.object, "/spec/maxRetry"), &COUNTS, broken);
+    check_range(place, value_or_null(case.object, "/spec/maxRetry"), &COUNTS, broken);
     for (index, task) in tasks(case.object).iter().enumerate() {
         let place = format!("{}: {}.maxRetry", case.subject(), task_label(index, task));
-        check_range(place, at(task, "/maxRetry"), &COUNTS, broken);
+        check_range(place, value_or_null(task, "/maxRetry"), &COUNTS, broken);
     }
 }
 
 fn ttl(case: &Case<'_>, broken: &mut Vec<String>) {
     let place = format!("{}: spec.ttlSecondsAfterFinished", case.subject());
-    let seconds = at(case.object, "/spec/ttlSecondsAfterFinished");
+    let seconds = value_or_null(case.object, "/spec/ttlSecondsAfterFinished");
     check_range(place, seconds, &COUNTS, broken);
 }
 
 fn partitions(case: &Case<'_>, broken: &mut Vec<String>) {
     for (index, task) in tasks(case.object).iter().enumerate() {
-        if at(task, "/partitionPolicy").is_null() {
+        if value_or_null(task, "/partitionPolicy").is_null() {
             continue;
         }
-        let of = |field: &str| integer(task, &format!("/partitionPolicy/{field}")).unwrap_or(0);
+        let of = |field: &str| integer_at(task, &format!("/partitionPolicy/{field}")).unwrap_or(0);
         let (total, size, min) = (of("totalPartitions"), of("partitionSize"), of("minPartitions"));
         let place = format!("{}: {}", case.subject(), task_label(index, task));
         let pods = total.saturating_mul(size);
@@ -181,14 +182,17 @@ fn partitions(case: &Case<'_>, broken: &mut Vec<String>) {
                 replicas(task)
             ));
         }
-        if outside(at(task, "/partitionPolicy/minPartitions"), &(0..=total.max(0))) {
+        if outside(
+            value_or_null(task, "/partitionPolicy/minPartitions"),
+            &(0..=total.max(0)),
+        ) {
             broken.push(format!(
                 "{place}.partitionPolicy.minPartitions is {} of {total} partitions, choose a whole number from 0 to {total}",
-                brief(at(task, "/partitionPolicy/minPartitions"))
+                brief(value_or_null(task, "/partitionPolicy/minPartitions"))
             ));
         }
         let needed = min.saturating_mul(size);
-        if let Some(written) = integer(task, "/minAvailable").filter(|written| min > 0 && *written != needed) {
+        if let Some(written) = integer_at(task, "/minAvailable").filter(|written| min > 0 && *written != needed) {
             broken.push(format!(
                 "{place}.minAvailable is {written}, but {min} partitions of {size} pods are {needed}: write {needed} or leave it out"
             ));

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::{list_at, string_at, value_or_null};
 use serde_json::Value;
 
 use super::names::is_subdomain;
 use super::plugins::folders;
 use super::{task_label, tasks};
-use crate::read::{at, brief, items, outside, text};
+use crate::read::{brief, outside};
 use crate::request::Operation::Create;
 use crate::rule::{Case, Rule};
 
@@ -32,7 +33,7 @@ pub(super) const TOPOLOGY: Rule = Rule::invalid(
 
 /// The names of the tasks that a task depends on.
 fn needs(task: &Value) -> impl Iterator<Item = &str> {
-    let names = items(task, "/dependsOn/name").iter();
+    let names = list_at(task, "/dependsOn/name").iter();
     names.map(|name| name.as_str().unwrap_or_default())
 }
 
@@ -40,14 +41,14 @@ fn depends_on(case: &Case<'_>, broken: &mut Vec<String>) {
     let tasks = tasks(case.object);
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, task) in tasks.iter().enumerate() {
-        places.entry(text(task, "/name")).or_insert(index);
+        places.entry(string_at(task, "/name")).or_insert(index);
     }
     for (index, task) in tasks.iter().enumerate() {
         let place = format!("{}: {}.dependsOn", case.subject(), task_label(index, task));
         for missing in needs(task).filter(|name| !places.contains_key(name)) {
             broken.push(format!("{place} names {missing:?}, which is no task of the job"));
         }
-        let iteration = at(task, "/dependsOn/iteration");
+        let iteration = value_or_null(task, "/dependsOn/iteration");
         if !iteration.is_null() && !matches!(iteration.as_str(), Some("any" | "all" | "")) {
             broken.push(format!("{place}.iteration is {}, choose any or all", brief(iteration)));
         }
@@ -89,19 +90,19 @@ fn circle<'a>(tasks: &'a [Value], places: &BTreeMap<&'a str, usize>) -> Vec<&'a 
         }
     }
     let stuck = tasks.iter().zip(&waiting).filter(|(_, count)| **count > 0);
-    stuck.map(|(task, _)| text(task, "/name")).collect()
+    stuck.map(|(task, _)| string_at(task, "/name")).collect()
 }
 
 fn volumes(case: &Case<'_>, broken: &mut Vec<String>) {
     let mut paths = BTreeMap::new();
     let folders = folders(case.object);
-    for (index, volume) in items(case.object, "/spec/volumes").iter().enumerate() {
+    for (index, volume) in list_at(case.object, "/spec/volumes").iter().enumerate() {
         let place = format!("{}: spec.volumes[{index}]", case.subject());
-        let path = text(volume, "/mountPath");
+        let path = string_at(volume, "/mountPath");
         if path.is_empty() || path.contains(':') {
             broken.push(format!(
                 "{place}.mountPath is {}, say where to mount it, without ':'",
-                brief(at(volume, "/mountPath"))
+                brief(value_or_null(volume, "/mountPath"))
             ));
         } else if let Some(earlier) = paths.insert(path, index) {
             broken.push(format!(
@@ -113,7 +114,10 @@ fn volumes(case: &Case<'_>, broken: &mut Vec<String>) {
                 "{place}.mountPath is {path:?}, where the plugin {plugin} mounts what it has: choose another"
             ));
         }
-        let (claim, name) = (at(volume, "/volumeClaim"), text(volume, "/volumeClaimName"));
+        let (claim, name) = (
+            value_or_null(volume, "/volumeClaim"),
+            string_at(volume, "/volumeClaimName"),
+        );
         match (!claim.is_null(), !name.is_empty()) {
             (true, true) => broken.push(format!(
                 "{place} has both volumeClaim and volumeClaimName {name:?}, keep one"
@@ -133,7 +137,10 @@ fn same_folder(one: &str, other: &str) -> bool {
 
 /// What is wrong with a network topology, if anything is.
 fn tiers(place: &str, topology: &Value, broken: &mut Vec<String>) {
-    let (tier, name) = (at(topology, "/highestTierAllowed"), at(topology, "/highestTierName"));
+    let (tier, name) = (
+        value_or_null(topology, "/highestTierAllowed"),
+        value_or_null(topology, "/highestTierName"),
+    );
     if !tier.is_null() && !name.is_null() && name != "" {
         broken.push(format!(
             "{place}.networkTopology has both highestTierAllowed {} and highestTierName {}, keep one",
@@ -147,7 +154,7 @@ fn tiers(place: &str, topology: &Value, broken: &mut Vec<String>) {
             brief(tier)
         ));
     }
-    let mode = at(topology, "/mode");
+    let mode = value_or_null(topology, "/mode");
     if !mode.is_null() && !matches!(mode.as_str(), Some("hard" | "soft" | "")) {
         broken.push(format!(
             "{place}.networkTopology.mode is {}, choose hard or soft",
@@ -160,7 +167,7 @@ fn topology(case: &Case<'_>, broken: &mut Vec<String>) {
     let tasks = tasks(case.object).iter().enumerate();
     let parts = tasks.map(|(index, task)| {
         let place = format!("{}.partitionPolicy", task_label(index, task));
-        (place, at(task, "/partitionPolicy"))
+        (place, value_or_null(task, "/partitionPolicy"))
     });
     topologies(case, parts, broken);
 }
@@ -171,9 +178,9 @@ pub(crate) fn topologies<'a>(
     parts: impl Iterator<Item = (String, &'a Value)>,
     broken: &mut Vec<String>,
 ) {
-    let own = std::iter::once(("spec".to_owned(), at(case.object, "/spec")));
+    let own = std::iter::once(("spec".to_owned(), value_or_null(case.object, "/spec")));
     for (place, part) in own.chain(parts) {
         let place = format!("{}: {place}", case.subject());
-        tiers(&place, at(part, "/networkTopology"), broken);
+        tiers(&place, value_or_null(part, "/networkTopology"), broken);
     }
 }

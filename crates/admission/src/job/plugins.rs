@@ -2,10 +2,10 @@
 
 use basalt_api::job::Job;
 use basalt_api::job::plugins::{Plugin, PluginError, PluginWarning, check, mounted};
+use basalt_api::json::value_or_null;
 use serde_json::{Value, json};
 
 use crate::quantities::entries;
-use crate::read::at;
 use crate::request::Operation::Create;
 use crate::rule::{Case, Rule};
 
@@ -20,9 +20,9 @@ pub(super) const TASKS: Rule = Rule::invalid(
 
 /// The job's plugins, and its tasks for their sake; nothing where it has none, or cannot be read, which its schema says.
 fn typed(job: &Value) -> Option<Job> {
-    entries(at(job, "/spec/plugins")).next()?;
-    let spec = json!({"plugins": at(job, "/spec/plugins"), "tasks": at(job, "/spec/tasks")});
-    let job = json!({"metadata": {"name": at(job, "/metadata/name")}, "spec": spec});
+    entries(value_or_null(job, "/spec/plugins")).next()?;
+    let spec = json!({"plugins": value_or_null(job, "/spec/plugins"), "tasks": value_or_null(job, "/spec/tasks")});
+    let job = json!({"metadata": {"name": value_or_null(job, "/metadata/name")}, "spec": spec});
     serde_json::from_value::<Job>(job).ok()
 }
 
@@ -37,7 +37,7 @@ pub(super) fn folders(job: &Value) -> Vec<(Plugin, String)> {
 }
 
 fn known(case: &Case<'_>, broken: &mut Vec<String>) {
-    for (name, _) in entries(at(case.object, "/spec/plugins")) {
+    for (name, _) in entries(value_or_null(case.object, "/spec/plugins")) {
         if Plugin::of_name(name).is_none() {
             broken.push(format!(
                 "{}: spec.plugins has {name:?}, known are {}",

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use basalt_api::duration::Duration;
+use basalt_api::json::{integer_at, list_at, string_at, value_or_null};
 use serde_json::Value;
 
 use super::{task_label, tasks};
-use crate::read::{at, brief, integer, items, outside, text};
+use crate::read::{brief, outside};
 use crate::request::Operation::Create;
 use crate::rule::{Case, Rule};
 
@@ -59,12 +60,12 @@ pub(super) const DURATIONS: Rule = Rule::invalid(
 
 /// The job's own policies and those of each task, with the place where they are written.
 fn policy_lists(job: &Value) -> Vec<(String, &[Value])> {
-    let own = std::iter::once(("spec.policies".to_owned(), items(job, "/spec/policies")));
+    let own = std::iter::once(("spec.policies".to_owned(), list_at(job, "/spec/policies")));
     let of_tasks = tasks(job).iter().enumerate();
     own.chain(of_tasks.map(|(index, task)| {
         (
             format!("{}.policies", task_label(index, task)),
-            items(task, "/policies"),
+            list_at(task, "/policies"),
         )
     }))
     .collect()
@@ -80,22 +81,25 @@ fn each_policy(case: &Case<'_>, mut with: impl FnMut(String, &Value)) {
 
 /// All events of a policy. The single one may be repeated in the list, as in Volcano.
 fn events(policy: &Value) -> Vec<&str> {
-    let listed: Vec<&str> = items(policy, "/events")
+    let listed: Vec<&str> = list_at(policy, "/events")
         .iter()
         .map(|event| event.as_str().unwrap_or_default())
         .collect();
-    let single = Some(text(policy, "/event")).filter(|event| !event.is_empty() && !listed.contains(event));
+    let single = Some(string_at(policy, "/event")).filter(|event| !event.is_empty() && !listed.contains(event));
     single.into_iter().chain(listed.iter().copied()).collect()
 }
 
 fn trigger(case: &Case<'_>, broken: &mut Vec<String>) {
     each_policy(case, |place, policy| {
-        let (by_event, by_code) = (!events(policy).is_empty(), !at(policy, "/exitCode").is_null());
+        let (by_event, by_code) = (
+            !events(policy).is_empty(),
+            !value_or_null(policy, "/exitCode").is_null(),
+        );
         if by_event && by_code {
             broken.push(format!(
                 "{place} names both events ({}) and exitCode {}, write two policies",
                 events(policy).join(", "),
-                brief(at(policy, "/exitCode"))
+                brief(value_or_null(policy, "/exitCode"))
             ));
         } else if !by_event && !by_code {
             broken.push(format!("{place} names neither an event nor an exitCode, add one"));
@@ -111,7 +115,7 @@ fn words(case: &Case<'_>, broken: &mut Vec<String>) {
                 EVENTS.join(", ")
             ));
         }
-        let action = at(policy, "/action");
+        let action = value_or_null(policy, "/action");
         if !action.as_str().is_some_and(|action| ACTIONS.contains(&action)) {
             broken.push(format!(
                 "{place} has the action {}, known are {}",
@@ -119,7 +123,7 @@ fn words(case: &Case<'_>, broken: &mut Vec<String>) {
                 ACTIONS.join(", ")
             ));
         }
-        let code = at(policy, "/exitCode");
+        let code = value_or_null(policy, "/exitCode");
         if code.as_i64() == Some(0) {
             broken.push(format!("{place} has the exitCode 0, which is success: choose another"));
         } else if outside(code, &(i64::from(i32::MIN)..=i64::from(i32::MAX))) {
@@ -145,10 +149,10 @@ pub(super) fn warnings(case: &Case<'_>) -> Vec<String> {
             warnings.extend(of_job.filter(|_| of_task).map(|event| {
                 format!("{place} is for {event}, which happens to a job and never to a task: move it to spec.policies")
             }));
-            if !of_task && events.contains(&"JobUpdated") && !at(policy, "/timeout").is_null() {
+            if !of_task && events.contains(&"JobUpdated") && !value_or_null(policy, "/timeout").is_null() {
                 warnings.push(format!(
                     "{place}.timeout is {}, but a policy for JobUpdated acts at once",
-                    brief(at(policy, "/timeout"))
+                    brief(value_or_null(policy, "/timeout"))
                 ));
             }
         }
@@ -160,7 +164,7 @@ fn once(case: &Case<'_>, broken: &mut Vec<String>) {
     for (place, policies) in policy_lists(case.object) {
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for (index, policy) in policies.iter().enumerate() {
-            let code = integer(policy, "/exitCode").map(|code| format!("exit code {code}"));
+            let code = integer_at(policy, "/exitCode").map(|code| format!("exit code {code}"));
             let triggers = events(policy).into_iter().map(|event| format!("event {event}"));
             for trigger in triggers.chain(code) {
                 let subject = case.subject();
@@ -197,8 +201,8 @@ fn durations(case: &Case<'_>, broken: &mut Vec<String>) {
         None => broken.push(format!("{place} is {}, write a text such as \"90s\"", brief(value))),
     };
     let estimate = format!("{}: spec.runningEstimate", case.subject());
-    check(estimate, at(case.object, "/spec/runningEstimate"));
+    check(estimate, value_or_null(case.object, "/spec/runningEstimate"));
     each_policy(case, |place, policy| {
-        check(format!("{place}.timeout"), at(policy, "/timeout"));
+        check(format!("{place}.timeout"), value_or_null(policy, "/timeout"));
     });
 }

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use basalt_api::check;
+use basalt_api::json::{list_at, string_at, value_or_null};
 use serde_json::{Value, json};
 
 use super::names::is_label;
 use super::{task_label, tasks};
 use crate::quantities::{amount, entries, quantity};
-use crate::read::{at, brief, items, set, text, unset};
+use crate::read::{brief, set, unset};
 use crate::request::Operation::Create;
 use crate::rule::{Case, Rule};
 
@@ -47,9 +48,9 @@ pub(super) const PODS: Rule = Rule::invalid(
 /// The containers of a task's pods, init ones first, with the place where they are written.
 fn each_container<'a>(case: &Case<'a>, mut with: impl FnMut(&str, &'a Value, &'a Value)) {
     for (index, task) in tasks(case.object).iter().enumerate() {
-        let spec = at(task, "/template/spec");
+        let spec = value_or_null(task, "/template/spec");
         for list in ["initContainers", "containers"] {
-            for (number, container) in items(spec, &format!("/{list}")).iter().enumerate() {
+            for (number, container) in list_at(spec, &format!("/{list}")).iter().enumerate() {
                 let place = format!(
                     "{}: {}.template.spec.{list}[{number}]",
                     case.subject(),
@@ -63,17 +64,17 @@ fn each_container<'a>(case: &Case<'a>, mut with: impl FnMut(&str, &'a Value, &'a
 
 /// Whether a container is one of those that run together.
 fn is_main(spec: &Value, container: &Value) -> bool {
-    let mut mains = items(spec, "/containers").iter();
+    let mut mains = list_at(spec, "/containers").iter();
     mains.any(|main| std::ptr::eq(main, container))
 }
 
 fn containers(case: &Case<'_>, broken: &mut Vec<String>) {
     for (index, task) in tasks(case.object).iter().enumerate() {
         let place = format!("{}: {}.template.spec", case.subject(), task_label(index, task));
-        if items(task, "/template/spec/containers").is_empty() {
+        if list_at(task, "/template/spec/containers").is_empty() {
             broken.push(format!("{place}.containers is empty, a pod needs at least one"));
         }
-        let policy = at(task, "/template/spec/restartPolicy");
+        let policy = value_or_null(task, "/template/spec/restartPolicy");
         if !policy.is_null() && !matches!(policy.as_str(), Some("Always" | "OnFailure" | "Never" | "")) {
             broken.push(format!(
                 "{place}.restartPolicy is {}, choose Always, OnFailure or Never",
@@ -82,20 +83,20 @@ fn containers(case: &Case<'_>, broken: &mut Vec<String>) {
         }
         let mut names = BTreeSet::new();
         for list in ["initContainers", "containers"] {
-            for (number, container) in items(task, &format!("/template/spec/{list}")).iter().enumerate() {
-                let name = text(container, "/name");
+            for (number, container) in list_at(task, &format!("/template/spec/{list}")).iter().enumerate() {
+                let name = string_at(container, "/name");
                 if !is_label(name) {
                     broken.push(format!(
                         "{place}.{list}[{number}].name is {}, use lower-case letters, digits and inner '-'",
-                        brief(at(container, "/name"))
+                        brief(value_or_null(container, "/name"))
                     ));
                 } else if !names.insert(name) {
                     broken.push(format!("{place} has two containers {name:?}, rename one"));
                 }
-                if text(container, "/image").trim().is_empty() {
+                if string_at(container, "/image").trim().is_empty() {
                     broken.push(format!(
                         "{place}.{list}[{number}].image is {}, name an image",
-                        brief(at(container, "/image"))
+                        brief(value_or_null(container, "/image"))
                     ));
                 }
             }
@@ -106,7 +107,7 @@ fn containers(case: &Case<'_>, broken: &mut Vec<String>) {
 fn resources(case: &Case<'_>, broken: &mut Vec<String>) {
     each_container(case, |place, _, container| {
         for list in ["requests", "limits"] {
-            for (name, written) in entries(at(container, &format!("/resources/{list}"))) {
+            for (name, written) in entries(value_or_null(container, &format!("/resources/{list}"))) {
                 match quantity(written) {
                     Err(error) => broken.push(format!("{place}.resources.{list}[{name}]: {error}")),
                     Ok(amount) if amount.is_negative() => broken.push(format!(
@@ -116,8 +117,8 @@ fn resources(case: &Case<'_>, broken: &mut Vec<String>) {
                 }
             }
         }
-        let limits = at(container, "/resources/limits");
-        for (name, written) in entries(at(container, "/resources/requests")) {
+        let limits = value_or_null(container, "/resources/limits");
+        for (name, written) in entries(value_or_null(container, "/resources/requests")) {
             let (Ok(request), Some(limit)) = (quantity(written), amount(limits, name)) else {
                 continue;
             };
@@ -131,19 +132,19 @@ fn resources(case: &Case<'_>, broken: &mut Vec<String>) {
 }
 
 fn mounts(case: &Case<'_>, broken: &mut Vec<String>) {
-    let of_job: BTreeMap<&str, usize> = items(case.object, "/spec/volumes")
+    let of_job: BTreeMap<&str, usize> = list_at(case.object, "/spec/volumes")
         .iter()
         .enumerate()
-        .map(|(index, volume)| (text(volume, "/mountPath"), index))
+        .map(|(index, volume)| (string_at(volume, "/mountPath"), index))
         .collect();
     each_container(case, |place, spec, container| {
         // Volumes of the job are mounted in containers, not in those that run before them.
         let of_job = |path: &str| of_job.get(path).filter(|_| is_main(spec, container));
-        let volumes = items(spec, "/volumes").iter();
-        let volumes: BTreeSet<&str> = volumes.map(|volume| text(volume, "/name")).collect();
+        let volumes = list_at(spec, "/volumes").iter();
+        let volumes: BTreeSet<&str> = volumes.map(|volume| string_at(volume, "/name")).collect();
         let mut paths = BTreeSet::new();
-        for (number, mount) in items(container, "/volumeMounts").iter().enumerate() {
-            let (name, path) = (text(mount, "/name"), text(mount, "/mountPath"));
+        for (number, mount) in list_at(container, "/volumeMounts").iter().enumerate() {
+            let (name, path) = (string_at(mount, "/name"), string_at(mount, "/mountPath"));
             let place = format!("{place}.volumeMounts[{number}]");
             if !volumes.contains(name) {
                 broken.push(format!(
@@ -168,7 +169,7 @@ fn mounts(case: &Case<'_>, broken: &mut Vec<String>) {
 
 fn whole_cpus(case: &Case<'_>, broken: &mut Vec<String>) {
     for (index, task) in tasks(case.object).iter().enumerate() {
-        let policy = at(task, "/topologyPolicy");
+        let policy = value_or_null(task, "/topologyPolicy");
         let place = format!("{}: {}", case.subject(), task_label(index, task));
         match policy.as_str() {
             None if policy.is_null() => continue,
@@ -179,10 +180,10 @@ fn whole_cpus(case: &Case<'_>, broken: &mut Vec<String>) {
                 brief(policy)
             )),
         }
-        for (number, container) in items(task, "/template/spec/containers").iter().enumerate() {
+        for (number, container) in list_at(task, "/template/spec/containers").iter().enumerate() {
             let asked = ["requests", "limits"]
                 .iter()
-                .find_map(|list| amount(at(container, &format!("/resources/{list}")), "cpu"));
+                .find_map(|list| amount(value_or_null(container, &format!("/resources/{list}")), "cpu"));
             if !asked.is_some_and(|cpu| cpu.is_whole() && cpu.nano() > 0) {
                 let asked = asked.map_or("absent".to_owned(), |cpu| cpu.to_string());
                 broken.push(format!(
@@ -207,7 +208,7 @@ fn pods(case: &Case<'_>, broken: &mut Vec<String>) {
         let place = format!("{}.template", task_label(index, task));
         let labels = format!("{place}.metadata.labels");
         let mut errors = check::label_errors(task.pointer("/template/metadata/labels"), &labels);
-        let mut spec = at(task, "/template/spec").clone();
+        let mut spec = value_or_null(task, "/template/spec").clone();
         fill_in(&mut spec);
         check::pod::validate_spec(&spec, &format!("{place}.spec"), &mut errors);
         broken.extend(errors.iter().map(|error| format!("{}: {error}", case.subject())));

@@ -1,7 +1,8 @@
 //! What the user should know though nothing is refused.
 
+use basalt_api::json::integer_at;
+
 use super::{plugins, policies, starts_alone, task_min, tasks, total};
-use crate::read::integer;
 use crate::request::Operation::{Create, Delete};
 use crate::rule::Case;
 
@@ -20,7 +21,7 @@ pub(crate) fn warnings(case: &Case<'_>) -> Vec<String> {
 
 /// Pods of a task that depends on another are made when that one is up, and none is up before `minAvailable` pods are there.
 fn unreachable(case: &Case<'_>) -> Option<String> {
-    let min = integer(case.object, "/spec/minAvailable")?;
+    let min = integer_at(case.object, "/spec/minAvailable")?;
     let alone = total(
         case.object,
         |task| {

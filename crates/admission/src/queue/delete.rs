@@ -1,11 +1,11 @@
 //! Which queue may be deleted, and when one that is being deleted may go. The finalizer lets the controller
 //! delete its children and what is left in it first; the controller may not have seen all of that yet.
 
+use basalt_api::json::{list_at, string_at};
 use basalt_api::names;
 use serde_json::Value;
 
 use super::closed_by;
-use crate::read::{items, text};
 use crate::request::Operation::{Delete, Update};
 use crate::rule::{Case, Rule};
 use crate::view::{Measure, parent_of};
@@ -69,7 +69,7 @@ fn protected(case: &Case<'_>, broken: &mut Vec<String>) {
 }
 
 fn state(queue: &Value) -> &str {
-    match text(queue, "/status/state") {
+    match string_at(queue, "/status/state") {
         "" => "Open",
         state => state,
     }
@@ -90,7 +90,7 @@ fn wanted(case: &Case<'_>, broken: &mut Vec<String>) {
         broken.push(format!(
             "{}: spec.state asks for {:?}, only a queue that is wanted closed can be deleted: set spec.state to \"Closed\"",
             case.subject(),
-            text(case.object, "/spec/state")
+            string_at(case.object, "/spec/state")
         ));
     }
 }
@@ -133,7 +133,7 @@ fn stays(case: &Case<'_>, broken: &mut Vec<String>) {
 
 fn held(case: &Case<'_>, broken: &mut Vec<String>) {
     let has = |queue: &Value| {
-        let mut finalizers = items(queue, "/metadata/finalizers").iter();
+        let mut finalizers = list_at(queue, "/metadata/finalizers").iter();
         finalizers.any(|finalizer| finalizer == names::QUEUE_FINALIZER)
     };
     if is_standard(case) || has(case.object) || !case.old.is_some_and(has) {

@@ -1,10 +1,11 @@
 //! The quantities of one queue: guarantee ≤ deserved ≤ capability, where they are set, also of a guarantee that is a
 //! percentage.
 
+use basalt_api::json::value_or_null;
 use serde_json::Value;
 
 use crate::quantities::{amount, amounts, entries, is_resource, quantity, share_of, shares, written};
-use crate::read::{at, brief};
+use crate::read::brief;
 use crate::rule::{Case, Rule};
 
 pub(super) const QUANTITIES: Rule = Rule::invalid(
@@ -27,7 +28,7 @@ pub(super) const PERCENTAGE: Rule = Rule::forbidden(
 const LISTS: [&str; 3] = ["guarantee.resource", "deserved", "capability"];
 
 fn list<'a>(queue: &'a Value, name: &str) -> &'a Value {
-    at(queue, &format!("/spec/{}", name.replace('.', "/")))
+    value_or_null(queue, &format!("/spec/{}", name.replace('.', "/")))
 }
 
 /// Resources that come in pieces.

@@ -1,8 +1,9 @@
 //! Where a queue stands in the tree.
 
+use basalt_api::json::{string_at, value_or_null};
 use basalt_api::names;
 
-use crate::read::{at, brief, text};
+use crate::read::brief;
 use crate::rule::{Case, Rule};
 use crate::view::{Measure, Tally, parent_of};
 
@@ -46,22 +47,22 @@ fn root_fixed(case: &Case<'_>, broken: &mut Vec<String>) {
     if case.request.name != names::ROOT_QUEUE {
         return;
     }
-    let parent = text(case.object, "/spec/parent");
+    let parent = string_at(case.object, "/spec/parent");
     if !parent.is_empty() {
         broken.push(format!(
             "Queue root: spec.parent is {parent:?}, but root is the top of the tree: leave it empty"
         ));
     }
-    if text(case.object, "/spec/state") == "Closed" {
+    if string_at(case.object, "/spec/state") == "Closed" {
         broken.push(
             "Queue root: spec.state is \"Closed\", but root cannot be closed: close its children instead".to_owned(),
         );
     }
     for name in ["capability", "deserved", "guarantee"] {
         let pointer = format!("/spec/{name}");
-        let value = at(case.object, &pointer);
+        let value = value_or_null(case.object, &pointer);
         let says_nothing = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
-        if !says_nothing && case.old.is_none_or(|old| at(old, &pointer) != value) {
+        if !says_nothing && case.old.is_none_or(|old| value_or_null(old, &pointer) != value) {
             broken.push(format!(
                 "Queue root: spec.{name} is {}, but root is what the cluster has: leave it out",
                 brief(value)
@@ -94,7 +95,7 @@ fn parent_exists(case: &Case<'_>, broken: &mut Vec<String>) {
 
 fn parent_deleting(case: &Case<'_>, broken: &mut Vec<String>) {
     let Some(parent) = new_parent(case) else { return };
-    let leaving = |queue| !at(queue, "/metadata/deletionTimestamp").is_null();
+    let leaving = |queue| !value_or_null(queue, "/metadata/deletionTimestamp").is_null();
     if case.view.queue(parent).is_some_and(leaving) {
         broken.push(format!(
             "{}: spec.parent {parent:?} is being deleted, choose another",

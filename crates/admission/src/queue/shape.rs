@@ -2,10 +2,11 @@
 
 use basalt_api::Quantity;
 use basalt_api::fraction::Fraction;
+use basalt_api::json::{annotation, list_at, value_or_null};
 use basalt_api::names;
 
 use crate::quantities::{is_resource, quantity};
-use crate::read::{annotation, at, brief, items};
+use crate::read::brief;
 use crate::rule::{Case, Rule};
 
 const WEIGHT_MAX: i64 = 65_535;
@@ -33,7 +34,7 @@ pub(super) const HIERARCHY: Rule = Rule::invalid(
 );
 
 fn state_value(case: &Case<'_>, broken: &mut Vec<String>) {
-    let state = at(case.object, "/spec/state");
+    let state = value_or_null(case.object, "/spec/state");
     if !matches!(state.as_str(), Some("Open" | "Closed")) {
         broken.push(format!(
             "{}: spec.state is {}, but only \"Open\" or \"Closed\" can be asked for",
@@ -44,7 +45,7 @@ fn state_value(case: &Case<'_>, broken: &mut Vec<String>) {
 }
 
 fn weight(case: &Case<'_>, broken: &mut Vec<String>) {
-    let weight = at(case.object, "/spec/weight");
+    let weight = value_or_null(case.object, "/spec/weight");
     if !weight.as_i64().is_some_and(|weight| (1..=WEIGHT_MAX).contains(&weight)) {
         broken.push(format!(
             "{}: spec.weight is {}, choose a whole number from 1 to {WEIGHT_MAX}",
@@ -55,7 +56,7 @@ fn weight(case: &Case<'_>, broken: &mut Vec<String>) {
 }
 
 fn guarantee_policy(case: &Case<'_>, broken: &mut Vec<String>) {
-    let policy = at(case.object, "/spec/guarantee/policy");
+    let policy = value_or_null(case.object, "/spec/guarantee/policy");
     if !policy.is_null() && !matches!(policy.as_str(), Some("Best-Effort" | "Guaranteed")) {
         broken.push(format!(
             "{}: spec.guarantee.policy is {}, choose \"Best-Effort\" (never evicts) or \"Guaranteed\" (may evict)",
@@ -66,12 +67,12 @@ fn guarantee_policy(case: &Case<'_>, broken: &mut Vec<String>) {
 }
 
 fn guarantee_percentage(case: &Case<'_>, broken: &mut Vec<String>) {
-    let percentage = at(case.object, "/spec/guarantee/percentage");
+    let percentage = value_or_null(case.object, "/spec/guarantee/percentage");
     if percentage.is_null() {
         return;
     }
     let place = format!("{}: spec.guarantee.percentage", case.subject());
-    let value = at(percentage, "/value");
+    let value = value_or_null(percentage, "/value");
     let share = |value: Quantity| Fraction::new(value).is_share();
     if !quantity(value).is_ok_and(share) {
         broken.push(format!(
@@ -79,12 +80,12 @@ fn guarantee_percentage(case: &Case<'_>, broken: &mut Vec<String>) {
             brief(value)
         ));
     }
-    let dimensions = items(percentage, "/dimensions");
+    let dimensions = list_at(percentage, "/dimensions");
     let named = |dimension: &serde_json::Value| dimension.as_str().is_some_and(is_resource);
     if dimensions.is_empty() || !dimensions.iter().all(named) {
         broken.push(format!(
             "{place}.dimensions is {}, name at least one resource, for example [\"cpu\", \"nvidia.com/gpu\"]",
-            brief(at(percentage, "/dimensions"))
+            brief(value_or_null(percentage, "/dimensions"))
         ));
     }
     let twice =

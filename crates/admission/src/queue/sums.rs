@@ -9,12 +9,12 @@
 use std::collections::BTreeSet;
 
 use basalt_api::Quantity;
+use basalt_api::json::value_or_null;
 use basalt_api::names;
 use basalt_api::quantity::Format;
 use serde_json::Value;
 
 use crate::quantities::{amount, amounts, share_of, shares, written};
-use crate::read::at;
 use crate::request::Settings;
 use crate::rule::{Case, Rule};
 use crate::view::{Measure, Tally, parent_of};
@@ -103,7 +103,7 @@ impl Kind {
     }
 
     fn list(self, queue: &Value) -> &Value {
-        at(queue, self.measure("").list())
+        value_or_null(queue, self.measure("").list())
     }
 
     /// The dimensions that a queue itself sets.

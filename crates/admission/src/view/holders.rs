@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use basalt_api::json::{annotation, list_at, string_at};
 use basalt_api::names;
 use basalt_api::resource_kind::split_api_version;
 use serde_json::Value;
-
-use crate::read::{annotation, items, text};
 
 /// Namespace and name.
 type Key = (String, String);
@@ -77,9 +76,9 @@ pub(crate) struct Holders {
 /// The owners of an object that are Volcano Jobs.
 pub(crate) fn job_owners(object: &Value) -> impl Iterator<Item = &Value> {
     let is_job = |owner: &&Value| {
-        text(owner, "/kind") == "Job" && split_api_version(text(owner, "/apiVersion")).0 == names::BATCH_GROUP
+        string_at(owner, "/kind") == "Job" && split_api_version(string_at(owner, "/apiVersion")).0 == names::BATCH_GROUP
     };
-    items(object, "/metadata/ownerReferences").iter().filter(is_job)
+    list_at(object, "/metadata/ownerReferences").iter().filter(is_job)
 }
 
 /// The queue that a pod names, as long as no PodGroup speaks for it.
@@ -92,17 +91,17 @@ pub fn lone_pod_queue(pod: &Value) -> Option<&str> {
 }
 
 fn key_of(object: &Value) -> Key {
-    let part = |pointer| text(object, pointer).to_owned();
+    let part = |pointer| string_at(object, pointer).to_owned();
     (part("/metadata/namespace"), part("/metadata/name"))
 }
 
 fn member(object: &Value, finished: bool) -> Member {
-    let queue = match text(object, "/spec/queue") {
+    let queue = match string_at(object, "/spec/queue") {
         "" => names::DEFAULT_QUEUE,
         queue => queue,
     };
     Member {
-        uid: text(object, "/metadata/uid").to_owned(),
+        uid: string_at(object, "/metadata/uid").to_owned(),
         queue: queue.to_owned(),
         finished,
     }
@@ -111,7 +110,7 @@ fn member(object: &Value, finished: bool) -> Member {
 impl Holders {
     /// An Aborted Job can be resumed, so it is not finished.
     pub(super) fn put_job(&mut self, job: &Value) {
-        let phase = text(job, "/status/state/phase");
+        let phase = string_at(job, "/status/state/phase");
         let member = member(job, matches!(phase, "Completed" | "Failed" | "Terminated"));
         let key = key_of(job);
         self.count(Kind::Job, &key, Some(&member));
@@ -126,7 +125,7 @@ impl Holders {
 
     /// A group of a Job is not counted: its Job is.
     pub(super) fn put_group(&mut self, group: &Value) {
-        let finished = text(group, "/status/phase") == "Completed" || job_owners(group).next().is_some();
+        let finished = string_at(group, "/status/phase") == "Completed" || job_owners(group).next().is_some();
         let member = member(group, finished);
         let key = key_of(group);
         self.count(Kind::PodGroup, &key, Some(&member));
@@ -141,13 +140,13 @@ impl Holders {
 
     pub(super) fn put_pod(&mut self, pod: &Value) {
         let key = key_of(pod);
-        let ended = matches!(text(pod, "/status/phase"), "Succeeded" | "Failed");
+        let ended = matches!(string_at(pod, "/status/phase"), "Succeeded" | "Failed");
         let Some(queue) = lone_pod_queue(pod).filter(|_| !ended) else {
             self.forget_pod(key);
             return;
         };
         let member = Member {
-            uid: text(pod, "/metadata/uid").to_owned(),
+            uid: string_at(pod, "/metadata/uid").to_owned(),
             queue: queue.to_owned(),
             finished: false,
         };

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::{list_at, string_at, value_or_null};
 use serde_json::Value;
 
 use crate::quantities::amounts;
-use crate::read::{at, items, text};
 
 /// Nodes that can be counted on, and the sum of what they offer.
 #[derive(Clone, Debug, Default)]
@@ -16,14 +16,15 @@ pub(super) struct Nodes {
 
 impl Nodes {
     pub(super) fn put(&mut self, node: &Value) {
-        let name = text(node, "/metadata/name");
+        let name = string_at(node, "/metadata/name");
         self.remove(name);
-        let conditions = items(node, "/status/conditions");
-        let lost = |condition: &Value| text(condition, "/type") == "Ready" && text(condition, "/status") != "True";
+        let conditions = list_at(node, "/status/conditions");
+        let lost =
+            |condition: &Value| string_at(condition, "/type") == "Ready" && string_at(condition, "/status") != "True";
         if conditions.iter().any(lost) {
             return;
         }
-        let offer: BTreeMap<String, i128> = amounts(at(node, "/status/allocatable"))
+        let offer: BTreeMap<String, i128> = amounts(value_or_null(node, "/status/allocatable"))
             .map(|(dimension, amount)| (dimension.to_owned(), amount.nano()))
             .collect();
         self.add(&offer, 1);

@@ -8,18 +8,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use basalt_api::json::{string_at, value_or_null};
 use basalt_api::names;
 use serde_json::Value;
 
 use crate::quantities::{amounts, shares};
-use crate::read::{at, text};
 
 /// Steps of a walk towards the root; more means a cycle that was stored by other means.
 pub(crate) const WALK_MAX: usize = 64;
 
 /// The parent of a queue: `root` where none is written, empty for `root` itself.
 pub(crate) fn parent_of(queue: &Value) -> &str {
-    match (text(queue, "/metadata/name"), text(queue, "/spec/parent")) {
+    match (string_at(queue, "/metadata/name"), string_at(queue, "/spec/parent")) {
         (names::ROOT_QUEUE, _) => "",
         (_, "") => names::ROOT_QUEUE,
         (_, parent) => parent,
@@ -117,24 +117,24 @@ pub(crate) struct Tree {
 
 fn own_counts(queue: &Value) -> Counts {
     let mut own = Counts::from([(Measure::Levels, 1)]);
-    if text(queue, "/status/state") != "Closed" {
+    if string_at(queue, "/status/state") != "Closed" {
         own.insert(Measure::Unclosed, 1);
     }
     let lists: [fn(Arc<str>) -> Measure; 3] = [Measure::Deserved, Measure::Guarantee, Measure::Capability];
     for measure in lists {
         let list = measure(Arc::from("")).list();
-        for (dimension, amount) in amounts(at(queue, list)) {
+        for (dimension, amount) in amounts(value_or_null(queue, list)) {
             own.insert(measure(dimension.into()), amount.nano());
         }
     }
     // Whoever guarantees a dimension either way sets it both ways: nothing of its children shines through.
-    let guaranteed = amounts(at(queue, "/spec/guarantee/resource")).map(|(dimension, _)| (dimension, 0));
+    let guaranteed = amounts(value_or_null(queue, "/spec/guarantee/resource")).map(|(dimension, _)| (dimension, 0));
     for (dimension, share) in guaranteed.chain(shares(queue)) {
         own.entry(Measure::Guarantee(dimension.into())).or_insert(0);
         let written = own.entry(Measure::Share(dimension.into())).or_insert(0);
         *written = share.max(*written);
     }
-    for (dimension, amount) in amounts(at(queue, "/spec/guarantee/resource")) {
+    for (dimension, amount) in amounts(value_or_null(queue, "/spec/guarantee/resource")) {
         let share = own.get(&Measure::Share(dimension.into())).copied().unwrap_or_default();
         if share > 0 && amount.nano() > 0 {
             own.insert(Measure::Either(dimension.into(), amount.nano(), share), 1);
@@ -145,7 +145,7 @@ fn own_counts(queue: &Value) -> Counts {
 
 impl Tree {
     pub(super) fn put(&mut self, object: &Arc<Value>) {
-        let name: Arc<str> = text(object, "/metadata/name").into();
+        let name: Arc<str> = string_at(object, "/metadata/name").into();
         let parent: Arc<str> = parent_of(object).into();
         let stays = self.queues.get(&name).is_some_and(|known| known.parent == parent);
         if !stays {

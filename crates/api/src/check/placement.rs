@@ -1,7 +1,8 @@
 //! Rules for where a pod wants to run: affinity and topology spread.
 
 use super::field_error::{FieldError, child, index};
-use super::{list, names, number, text};
+use super::names;
+use crate::json::{integer_at, list_at, string_at};
 use serde_json::Value;
 
 type Errors = Vec<FieldError>;
@@ -18,7 +19,7 @@ pub(super) fn validate(spec: &Value, path: &str, errors: &mut Errors) {
             }
         }
     }
-    for (position, constraint) in list(spec, "topologySpreadConstraints").iter().enumerate() {
+    for (position, constraint) in list_at(spec, "topologySpreadConstraints").iter().enumerate() {
         spread(
             constraint,
             &index(&child(path, "topologySpreadConstraints"), position),
@@ -33,7 +34,7 @@ const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 fn node_affinity(affinity: &Value, path: &str, errors: &mut Errors) {
     if let Some(required) = affinity.get(REQUIRED) {
         let at = child(&child(path, REQUIRED), "nodeSelectorTerms");
-        let terms = list(required, "nodeSelectorTerms");
+        let terms = list_at(required, "nodeSelectorTerms");
         if terms.is_empty() {
             errors.push(FieldError::required(
                 at.as_str(),
@@ -44,7 +45,7 @@ fn node_affinity(affinity: &Value, path: &str, errors: &mut Errors) {
             node_term(term, &index(&at, position), errors);
         }
     }
-    for (position, preferred) in list(affinity, PREFERRED).iter().enumerate() {
+    for (position, preferred) in list_at(affinity, PREFERRED).iter().enumerate() {
         let at = index(&child(path, PREFERRED), position);
         weight(preferred, &at, errors);
         if let Some(term) = preferred.get("preference") {
@@ -54,7 +55,7 @@ fn node_affinity(affinity: &Value, path: &str, errors: &mut Errors) {
 }
 
 fn weight(preferred: &Value, path: &str, errors: &mut Errors) {
-    let found = number(preferred, "weight").unwrap_or_default();
+    let found = integer_at(preferred, "weight").unwrap_or_default();
     if !(1..=100).contains(&found) {
         errors.push(FieldError::invalid(
             child(path, "weight"),
@@ -65,10 +66,10 @@ fn weight(preferred: &Value, path: &str, errors: &mut Errors) {
 }
 
 fn node_term(term: &Value, path: &str, errors: &mut Errors) {
-    for (position, expression) in list(term, "matchExpressions").iter().enumerate() {
+    for (position, expression) in list_at(term, "matchExpressions").iter().enumerate() {
         let at = index(&child(path, "matchExpressions"), position);
-        let (values, values_at) = (list(expression, "values").len(), child(&at, "values"));
-        match text(expression, "operator") {
+        let (values, values_at) = (list_at(expression, "values").len(), child(&at, "values"));
+        match string_at(expression, "operator") {
             "In" | "NotIn" if values == 0 => {
                 let words = "must be specified when `operator` is 'In' or 'NotIn'";
                 errors.push(FieldError::required(values_at, words));
@@ -90,17 +91,17 @@ fn node_term(term: &Value, path: &str, errors: &mut Errors) {
                 ));
             }
         }
-        let key = text(expression, "key");
+        let key = string_at(expression, "key");
         let wrong = names::qualified(key).into_iter();
         errors.extend(wrong.map(|words| FieldError::invalid(child(&at, "key"), key, words)));
     }
 }
 
 fn pod_affinity(affinity: &Value, path: &str, errors: &mut Errors) {
-    for (position, term) in list(affinity, REQUIRED).iter().enumerate() {
+    for (position, term) in list_at(affinity, REQUIRED).iter().enumerate() {
         pod_term(term, &index(&child(path, REQUIRED), position), errors);
     }
-    for (position, preferred) in list(affinity, PREFERRED).iter().enumerate() {
+    for (position, preferred) in list_at(affinity, PREFERRED).iter().enumerate() {
         let at = index(&child(path, PREFERRED), position);
         weight(preferred, &at, errors);
         if let Some(term) = preferred.get("podAffinityTerm") {
@@ -116,7 +117,7 @@ fn pod_term(term: &Value, path: &str, errors: &mut Errors) {
 }
 
 fn topology_key(object: &Value, path: &str, errors: &mut Errors) {
-    let (key, at) = (text(object, "topologyKey"), child(path, "topologyKey"));
+    let (key, at) = (string_at(object, "topologyKey"), child(path, "topologyKey"));
     if key.is_empty() {
         errors.push(FieldError::required(at, "can not be empty"));
         return;
@@ -135,10 +136,10 @@ fn label_selector(selector: Option<&Value>, path: &str, errors: &mut Errors) {
         selector.get("matchLabels"),
         &child(path, "matchLabels"),
     ));
-    for (position, expression) in list(selector, "matchExpressions").iter().enumerate() {
+    for (position, expression) in list_at(selector, "matchExpressions").iter().enumerate() {
         let at = index(&child(path, "matchExpressions"), position);
-        let values = list(expression, "values").len();
-        match text(expression, "operator") {
+        let values = list_at(expression, "values").len();
+        match string_at(expression, "operator") {
             "In" | "NotIn" if values == 0 => {
                 let words = "must be specified when `operator` is 'In' or 'NotIn'";
                 errors.push(FieldError::required(child(&at, "values"), words));
@@ -160,7 +161,7 @@ fn label_selector(selector: Option<&Value>, path: &str, errors: &mut Errors) {
 }
 
 fn spread(constraint: &Value, path: &str, errors: &mut Errors) {
-    let skew = number(constraint, "maxSkew").unwrap_or_default();
+    let skew = integer_at(constraint, "maxSkew").unwrap_or_default();
     if skew <= 0 {
         errors.push(FieldError::invalid(
             child(path, "maxSkew"),
@@ -169,7 +170,7 @@ fn spread(constraint: &Value, path: &str, errors: &mut Errors) {
         ));
     }
     topology_key(constraint, path, errors);
-    let action = text(constraint, "whenUnsatisfiable");
+    let action = string_at(constraint, "whenUnsatisfiable");
     let actions = ["DoNotSchedule", "ScheduleAnyway"];
     if !actions.contains(&action) {
         errors.push(FieldError::not_supported(

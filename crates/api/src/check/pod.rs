@@ -1,7 +1,8 @@
 //! Rules for new pods.
 
 use super::field_error::{FieldError, child, index, key};
-use super::{label_errors, list, names, number, placement, text};
+use super::{label_errors, names, placement};
+use crate::json::{integer_at, list_at, string_at};
 use crate::quantity::Quantity;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -18,27 +19,27 @@ pub fn validate(pod: &Value, errors: &mut Vec<FieldError>) {
 /// Checks a pod spec; also those inside of templates.
 pub fn validate_spec(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let volumes = check_volumes(spec, path, errors);
-    let containers = list(spec, "containers");
+    let containers = list_at(spec, "containers");
     if containers.is_empty() {
         errors.push(FieldError::required(child(path, "containers"), ""));
     }
     let mut seen = BTreeSet::new();
     for field in ["initContainers", "containers"] {
-        for (position, container) in list(spec, field).iter().enumerate() {
+        for (position, container) in list_at(spec, field).iter().enumerate() {
             let at = index(&child(path, field), position);
-            let name = text(container, "name");
+            let name = string_at(container, "name");
             check_name(name, &child(&at, "name"), &mut seen, names::dns_label, errors);
             check_container(container, &at, &volumes, errors);
         }
     }
     placement::validate(spec, path, errors);
     check_words(spec, path, errors);
-    check_tolerations(list(spec, "tolerations"), &child(path, "tolerations"), errors);
+    check_tolerations(list_at(spec, "tolerations"), &child(path, "tolerations"), errors);
     errors.extend(label_errors(spec.get("nodeSelector"), &child(path, "nodeSelector")));
     let mut gates = BTreeSet::new();
-    for (position, gate) in list(spec, "schedulingGates").iter().enumerate() {
+    for (position, gate) in list_at(spec, "schedulingGates").iter().enumerate() {
         let at = index(&child(path, "schedulingGates"), position);
-        check_name(text(gate, "name"), &at, &mut gates, names::qualified, errors);
+        check_name(string_at(gate, "name"), &at, &mut gates, names::qualified, errors);
     }
 }
 
@@ -60,14 +61,14 @@ fn check_name<'a>(name: &'a str, path: &str, seen: &mut BTreeSet<&'a str>, rule:
 
 /// A word that must be one of a few, if it is given.
 pub fn check_one_of(object: &Value, field: &str, path: &str, allowed: &[&str], errors: &mut Vec<FieldError>) {
-    let word = text(object, field);
+    let word = string_at(object, field);
     if !word.is_empty() && !allowed.contains(&word) {
         errors.push(FieldError::not_supported(child(path, field), word, allowed));
     }
 }
 
 fn check_words(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    if text(spec, "restartPolicy").is_empty() {
+    if string_at(spec, "restartPolicy").is_empty() {
         errors.push(FieldError::required(child(path, "restartPolicy"), ""));
     }
     check_one_of(spec, "restartPolicy", path, &["Always", "OnFailure", "Never"], errors);
@@ -89,7 +90,7 @@ fn check_words(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
         ("runtimeClassName", names::dns_subdomain),
     ];
     for (field, rule) in rules {
-        let word = text(spec, field);
+        let word = string_at(spec, field);
         if !word.is_empty() {
             let at = child(path, field);
             errors.extend(
@@ -99,7 +100,8 @@ fn check_words(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
             );
         }
     }
-    if let Some(seconds) = number(spec, "activeDeadlineSeconds").filter(|n| !(1..=i64::from(i32::MAX)).contains(n)) {
+    if let Some(seconds) = integer_at(spec, "activeDeadlineSeconds").filter(|n| !(1..=i64::from(i32::MAX)).contains(n))
+    {
         let words = "must be between 1 and 2147483647, inclusive";
         errors.push(FieldError::invalid(
             child(path, "activeDeadlineSeconds"),
@@ -107,7 +109,7 @@ fn check_words(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
             words,
         ));
     }
-    if let Some(seconds) = number(spec, "terminationGracePeriodSeconds").filter(|seconds| *seconds < 0) {
+    if let Some(seconds) = integer_at(spec, "terminationGracePeriodSeconds").filter(|seconds| *seconds < 0) {
         let words = "must be greater than or equal to 0";
         errors.push(FieldError::invalid(
             child(path, "terminationGracePeriodSeconds"),
@@ -119,10 +121,10 @@ fn check_words(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
 
 fn check_volumes<'a>(spec: &'a Value, path: &str, errors: &mut Vec<FieldError>) -> BTreeSet<&'a str> {
     let mut seen = BTreeSet::new();
-    for (position, volume) in list(spec, "volumes").iter().enumerate() {
+    for (position, volume) in list_at(spec, "volumes").iter().enumerate() {
         let at = index(&child(path, "volumes"), position);
         check_name(
-            text(volume, "name"),
+            string_at(volume, "name"),
             &child(&at, "name"),
             &mut seen,
             names::dns_label,
@@ -148,7 +150,7 @@ fn check_volumes<'a>(spec: &'a Value, path: &str, errors: &mut Vec<FieldError>) 
 }
 
 fn check_container(container: &Value, path: &str, volumes: &BTreeSet<&str>, errors: &mut Vec<FieldError>) {
-    let image = text(container, "image");
+    let image = string_at(container, "image");
     if image.is_empty() {
         errors.push(FieldError::required(child(path, "image"), ""));
     } else if image.trim() != image {
@@ -170,9 +172,9 @@ fn check_container(container: &Value, path: &str, volumes: &BTreeSet<&str>, erro
         errors,
     );
     check_ports(container, path, errors);
-    for (position, env) in list(container, "env").iter().enumerate() {
+    for (position, env) in list_at(container, "env").iter().enumerate() {
         let at = child(&index(&child(path, "env"), position), "name");
-        match text(env, "name") {
+        match string_at(env, "name") {
             "" => errors.push(FieldError::required(at, "")),
             name => {
                 let wrong = names::env_name(name);
@@ -185,14 +187,14 @@ fn check_container(container: &Value, path: &str, volumes: &BTreeSet<&str>, erro
         }
     }
     let mut paths = BTreeSet::new();
-    for (position, mount) in list(container, "volumeMounts").iter().enumerate() {
+    for (position, mount) in list_at(container, "volumeMounts").iter().enumerate() {
         let at = index(&child(path, "volumeMounts"), position);
-        match text(mount, "name") {
+        match string_at(mount, "name") {
             "" => errors.push(FieldError::required(child(&at, "name"), "")),
             name if !volumes.contains(name) => errors.push(FieldError::not_found(child(&at, "name"), name)),
             _ => {}
         }
-        match text(mount, "mountPath") {
+        match string_at(mount, "mountPath") {
             "" => errors.push(FieldError::required(child(&at, "mountPath"), "")),
             mount_path if !paths.insert(mount_path) => {
                 errors.push(FieldError::invalid(
@@ -220,9 +222,9 @@ pub fn port_range(port: i64, path: &str, errors: &mut Vec<FieldError>) {
 
 fn check_ports(container: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut seen = BTreeSet::new();
-    for (position, port) in list(container, "ports").iter().enumerate() {
+    for (position, port) in list_at(container, "ports").iter().enumerate() {
         let at = index(&child(path, "ports"), position);
-        let name = text(port, "name");
+        let name = string_at(port, "name");
         if !name.is_empty() {
             let wrong = names::port_name(name);
             errors.extend(
@@ -234,14 +236,14 @@ fn check_ports(container: &Value, path: &str, errors: &mut Vec<FieldError>) {
                 errors.push(FieldError::duplicate(child(&at, "name"), name));
             }
         }
-        match number(port, "containerPort") {
+        match integer_at(port, "containerPort") {
             None | Some(0) => errors.push(FieldError::required(child(&at, "containerPort"), "")),
             Some(found) => port_range(found, &child(&at, "containerPort"), errors),
         }
-        if let Some(found) = number(port, "hostPort").filter(|found| *found != 0) {
+        if let Some(found) = integer_at(port, "hostPort").filter(|found| *found != 0) {
             port_range(found, &child(&at, "hostPort"), errors);
         }
-        match text(port, "protocol") {
+        match string_at(port, "protocol") {
             "" => errors.push(FieldError::required(child(&at, "protocol"), "")),
             _ => check_one_of(port, "protocol", &at, &["SCTP", "TCP", "UDP"], errors),
         }
@@ -342,7 +344,7 @@ pub fn check_resources(resources: Option<&Value>, path: &str, errors: &mut Vec<F
 pub fn check_tolerations(tolerations: &[Value], path: &str, errors: &mut Vec<FieldError>) {
     for (position, toleration) in tolerations.iter().enumerate() {
         let at = index(path, position);
-        let (name, effect) = (text(toleration, "key"), text(toleration, "effect"));
+        let (name, effect) = (string_at(toleration, "key"), string_at(toleration, "effect"));
         if !name.is_empty() {
             let wrong = names::qualified(name);
             errors.extend(
@@ -351,16 +353,16 @@ pub fn check_tolerations(tolerations: &[Value], path: &str, errors: &mut Vec<Fie
                     .map(|words| FieldError::invalid(child(&at, "key"), name, words)),
             );
         }
-        let operator = text(toleration, "operator");
+        let operator = string_at(toleration, "operator");
         if name.is_empty() && operator != "Exists" {
             let words = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
             errors.push(FieldError::invalid(child(&at, "operator"), operator, words));
         }
-        if number(toleration, "tolerationSeconds").is_some() && effect != "NoExecute" {
+        if integer_at(toleration, "tolerationSeconds").is_some() && effect != "NoExecute" {
             let words = "effect must be 'NoExecute' when `tolerationSeconds` is set";
             errors.push(FieldError::invalid(child(&at, "effect"), effect, words));
         }
-        let value = text(toleration, "value");
+        let value = string_at(toleration, "value");
         match operator {
             "" | "Equal" => {
                 let wrong = names::label_value(value);

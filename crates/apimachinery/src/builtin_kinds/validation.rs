@@ -17,7 +17,8 @@ pub use object_meta::{NameRule, annotation_errors, name_rule, validate_metadata}
 pub use priority_class::SYSTEM_PRIORITY_CLASSES;
 
 use crate::field_error::FieldError;
-use basalt_api::check::{label_errors, list, number, pod, text};
+use basalt_api::check::{label_errors, pod};
+use basalt_api::json::{integer_at, list_at, string_at};
 use serde_json::{Map, Value};
 
 /// Returns the errors of a new object, or (with `old`) of a change to an object.

@@ -1,5 +1,6 @@
 //! Object metadata: reading it from JSON, checking it, and giving it what the server owns.
 
+pub(crate) use basalt_apimachinery::json::is_deleting;
 use basalt_apimachinery::json::{string_at, strings_at};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -46,11 +47,6 @@ pub(crate) fn tidy(metadata: &mut Map<String, Value>) {
         Value::Array(list) => !list.is_empty(),
         _ => true,
     });
-}
-
-/// Whether deletion has begun.
-pub(crate) fn is_deleting(object: &Value) -> bool {
-    !string_at(object, "/metadata/deletionTimestamp").is_empty()
 }
 
 /// Whether any finalizer holds the object.

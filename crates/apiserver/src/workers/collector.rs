@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use basalt_api::backoff::Backoff;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -26,9 +27,8 @@ use judge::Court;
 const WIDTH: usize = 256;
 /// How many objects are looked at before others get their turn.
 const TURN: usize = 256;
-/// The wait before a failed step is repeated: at first, and at most.
-const WAIT: Duration = Duration::from_millis(100);
-const WAIT_MAX: Duration = Duration::from_secs(30);
+/// The delays before a failed step is repeated.
+const RETRY: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
 
 /// Runs for as long as the server.
 pub(super) async fn run(server: Server) {
@@ -187,7 +187,7 @@ impl Collector {
 
 /// Does what is to be done about an object, again and again until it succeeds.
 async fn step(court: Court, room: Arc<Semaphore>, key: Key) -> Key {
-    let mut wait = WAIT;
+    let mut backoff = RETRY;
     loop {
         let done = {
             let Ok(_permit) = room.acquire().await else { return key };
@@ -197,7 +197,6 @@ async fn step(court: Court, room: Arc<Semaphore>, key: Key) -> Key {
             Ok(()) => return key,
             Err(error) => tracing::warn!(%error, %key, "garbage collection"),
         }
-        tokio::time::sleep(wait).await;
-        wait = wait.saturating_mul(2).min(WAIT_MAX);
+        tokio::time::sleep(backoff.next_delay()).await;
     }
 }

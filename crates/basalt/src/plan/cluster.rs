@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use basalt_api::json::string_at;
 use basalt_api::podgroup::{PodGroupPhase, PodGroupStatus};
 use basalt_api::resource_kind::split_api_version;
 use basalt_api::{Job, ObjectRef, PodGroup, names, slim};
@@ -72,8 +73,8 @@ const CLUSTER_SCOPED: &[&str] = &[
 impl Builder {
     fn add(&mut self, mut manifest: Manifest) -> Result<(), ManifestError> {
         self.complete(&mut manifest)?;
-        let kind = text(&manifest.object, "/kind").to_owned();
-        if kind == "Job" && split_api_version(text(&manifest.object, "/apiVersion")).0 == names::BATCH_GROUP {
+        let kind = string_at(&manifest.object, "/kind").to_owned();
+        if kind == "Job" && split_api_version(string_at(&manifest.object, "/apiVersion")).0 == names::BATCH_GROUP {
             self.jobs.push(manifest);
             return Ok(());
         }
@@ -85,7 +86,7 @@ impl Builder {
 
     /// Fills in what the API server would have.
     fn complete(&mut self, manifest: &mut Manifest) -> Result<(), ManifestError> {
-        let kind = text(&manifest.object, "/kind").to_owned();
+        let kind = string_at(&manifest.object, "/kind").to_owned();
         let (now, uid) = (self.now, self.uids + 1);
         let Some(metadata) = manifest.object.get_mut("metadata").and_then(Value::as_object_mut) else {
             return Err(manifest.fault("metadata is missing"));
@@ -112,7 +113,7 @@ impl Builder {
     fn insert(&mut self, manifest: &Manifest) -> Result<(), ManifestError> {
         let object = &manifest.object;
         let event = Event::from_manifest(object).map_err(|error| manifest.fault(error))?;
-        let kind = text(object, "/kind");
+        let kind = string_at(object, "/kind");
         let Some(event) = event else {
             *self.skipped.entry(kind.to_owned()).or_default() += 1;
             return Ok(());
@@ -131,7 +132,7 @@ impl Builder {
     fn give_group(&mut self, manifest: &mut Manifest) -> Result<(), ManifestError> {
         let pod: slim::Pod = parse(manifest)?;
         let group_exists = podgroup::group_name(&pod).is_some_and(|name| {
-            let namespace = text(&manifest.object, "/metadata/namespace").to_owned();
+            let namespace = string_at(&manifest.object, "/metadata/namespace").to_owned();
             self.events.contains_key(&("PodGroup".to_owned(), namespace, name))
         });
         let known = PodGroup::default();
@@ -238,18 +239,14 @@ impl Builder {
 }
 
 fn key_of(object: &Value) -> Key {
-    let part = |pointer| text(object, pointer).to_owned();
+    let part = |pointer| string_at(object, pointer).to_owned();
     (part("/kind"), part("/metadata/namespace"), part("/metadata/name"))
-}
-
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn parse<T: serde::de::DeserializeOwned>(manifest: &Manifest) -> Result<T, ManifestError> {
     serde_path_to_error::deserialize(&manifest.object).map_err(|error| {
         let object = &manifest.object;
-        let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
+        let (kind, name) = (string_at(object, "/kind"), string_at(object, "/metadata/name"));
         manifest.fault(format!("{kind} {name:?}, field {}: {}", error.path(), error.inner()))
     })
 }

@@ -7,7 +7,9 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use basalt_api::backoff::Backoff;
 use serde_json::{Value, json};
 
 use super::facts::{AtExit, NodeFacts, Phase, PodFacts, Shape};
@@ -32,8 +34,8 @@ const NEVER: Millis = Millis::MAX;
 const RESTART_PERIOD: Millis = 10_000;
 /// A node's status is reported at most this often, so that two reporters cannot keep each other busy.
 const REPORT_PERIOD: Millis = 1_000;
-const RETRY_FIRST: Millis = 100;
-const RETRY_LAST: Millis = 30_000;
+/// The delays after which a failed write is tried again.
+const RETRY: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
 
 /// What the API server tells.
 #[derive(Debug, Clone)]
@@ -178,7 +180,8 @@ impl Turn {
     }
 
     fn retry(&mut self, now: Millis) {
-        self.hold = now + (RETRY_FIRST << self.attempts.min(16)).min(RETRY_LAST);
+        let delay = RETRY.delay_after(u32::from(self.attempts)).as_millis();
+        self.hold = now.saturating_add(Millis::try_from(delay).unwrap_or(Millis::MAX));
         self.attempts = self.attempts.saturating_add(1);
     }
 }

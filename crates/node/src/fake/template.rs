@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use basalt_api::backoff::Backoff;
 use basalt_api::names::FAKE_NODE;
 use basalt_api::quantity::Quantity;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -19,9 +20,10 @@ use crate::NodeError;
 
 /// How many nodes are created at once.
 const CREATES_IN_FLIGHT: usize = 64;
-/// How often a create is tried again where the server is busy, first after this long and each time twice as long.
+/// How often a create is tried again where the server is busy.
 const CREATE_RETRIES: u32 = 6;
-const RETRY_FIRST: Duration = Duration::from_millis(100);
+/// The delays between these attempts.
+const RETRY: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
 /// Enough for any test of scale; more is a slip of the finger.
 pub const NODES_MAX: u32 = 1_000_000;
 
@@ -227,12 +229,13 @@ async fn create(nodes: &Api<Node>, node: Result<Node, NodeError>) -> Result<bool
         source: Box::new(source),
     };
     let mut made = nodes.create(&PostParams::default(), &node).await;
-    for attempt in 0..CREATE_RETRIES {
+    let mut backoff = RETRY;
+    for _ in 0..CREATE_RETRIES {
         let busy = matches!(&made, Err(kube::Error::Api(status)) if matches!(status.code, 429 | 503 | 504));
         if !busy {
             break;
         }
-        tokio::time::sleep(RETRY_FIRST * (1 << attempt)).await;
+        tokio::time::sleep(backoff.next_delay()).await;
         made = nodes.create(&PostParams::default(), &node).await;
     }
     let made = match made {

@@ -1,10 +1,10 @@
 //! The garbage collector: what belonged to something that is gone goes too. Like the server's own it judges by the store.
 
+use basalt_api::json::{is_deleting, string_at};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Actor;
-use crate::api::meta::{is_deleting, text};
 use crate::api::{Answer, Api, Key, Kind, Report, Request};
 use crate::whim::Whim;
 
@@ -22,11 +22,11 @@ fn is_orphan(api: &Api, key: &Key, object: &Value) -> bool {
         return false;
     };
     owners.iter().all(|owner| {
-        let kind = Kind::of(text(owner, "/kind"));
+        let kind = Kind::of(string_at(owner, "/kind"));
         kind.is_some_and(|kind| {
-            let owner_key = Key::new(kind, &key.namespace, text(owner, "/name"));
+            let owner_key = Key::new(kind, &key.namespace, string_at(owner, "/name"));
             let found = api.get(&owner_key);
-            found.is_none_or(|found| text(found, "/metadata/uid") != text(owner, "/uid"))
+            found.is_none_or(|found| string_at(found, "/metadata/uid") != string_at(owner, "/uid"))
         })
     })
 }
@@ -66,7 +66,7 @@ impl Actor for Collector {
         let orphan = found.find(|(key, object)| is_orphan(api, key, object));
         let request = orphan.map(|(key, object)| Request::Delete {
             key: key.clone(),
-            uid: Some(text(object, "/metadata/uid").to_owned()),
+            uid: Some(string_at(object, "/metadata/uid").to_owned()),
             revision: None,
             grace: None,
         });

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use basalt_api::json::string_at;
 use basalt_api::{NamespacedName, ObjectRef, WorkQueue};
 use basalt_controllers::Change;
 use basalt_controllers::cache::Origin;
@@ -12,7 +13,6 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::Actor;
-use crate::api::meta::text;
 use crate::api::{Answer, Api, Key, Kind, Report, Request, Typed};
 use crate::whim::Whim;
 
@@ -80,7 +80,7 @@ impl Controllers {
 
     fn remove(&mut self, report: &Report) -> Vec<Work> {
         let key = NamespacedName::new(&report.key.namespace, &report.key.name);
-        let uid = text(&report.object, "/metadata/uid");
+        let uid = string_at(&report.object, "/metadata/uid");
         let world = &mut self.world;
         match report.key.kind {
             Kind::Job => {
@@ -125,7 +125,7 @@ impl Controllers {
     fn finish(&mut self, at: usize, failed: bool, now: Timestamp) {
         let done = self.in_hand.remove(at);
         for object in done.written {
-            let Some(kind) = Kind::of(text(&object, "/kind")) else {
+            let Some(kind) = Kind::of(string_at(&object, "/kind")) else {
                 continue;
             };
             if let Ok(typed) = Typed::read(kind, &object) {

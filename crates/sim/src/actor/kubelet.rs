@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use basalt_api::json::{annotation, is_deleting, string_at};
 use basalt_api::{fake, names};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::Actor;
 use super::controllers::with_conditions;
-use crate::api::meta::{is_deleting, text};
 use crate::api::{Answer, Api, Key, Kind, Report, Request};
 use crate::whim::Whim;
 
@@ -33,19 +33,19 @@ impl Actor for Kubelet {
     fn take_in(&mut self, report: &Report, now: Timestamp) {
         let (pod, key) = (&report.object, report.key.clone());
         self.ends.remove(&key);
-        if report.gone || text(pod, "/spec/nodeName").is_empty() {
+        if report.gone || string_at(pod, "/spec/nodeName").is_empty() {
             return;
         }
         if is_deleting(pod) {
             self.todo.push_back(Request::Delete {
                 key,
-                uid: Some(text(pod, "/metadata/uid").to_owned()),
+                uid: Some(string_at(pod, "/metadata/uid").to_owned()),
                 revision: None,
                 grace: Some(0),
             });
             return;
         }
-        match text(pod, "/status/phase") {
+        match string_at(pod, "/status/phase") {
             "Pending" => {
                 let containers = containers(pod, || json!({"ready": true}));
                 let status = json!({"phase": "Running", "startTime": stamp(now), "containerStatuses": containers});
@@ -84,8 +84,8 @@ impl Actor for Kubelet {
 /// Writes a status onto the pod as it was seen: one that has ended since does not run again.
 fn patch(key: Key, pod: &Value, status: Value) -> Request {
     let conditions = [
-        ("uid", Some(text(pod, "/metadata/uid"))),
-        ("resourceVersion", Some(text(pod, "/metadata/resourceVersion"))),
+        ("uid", Some(string_at(pod, "/metadata/uid"))),
+        ("resourceVersion", Some(string_at(pod, "/metadata/resourceVersion"))),
     ];
     Request::Patch {
         key,
@@ -103,27 +103,26 @@ fn containers(pod: &Value, status: impl Fn() -> Value) -> Vec<Value> {
     let containers = pod.pointer("/spec/containers").and_then(Value::as_array);
     let named = containers.into_iter().flatten().map(|container| {
         let mut status = status();
-        status["name"] = json!(text(container, "/name"));
+        status["name"] = json!(string_at(container, "/name"));
         status
     });
     named.collect()
 }
 
-fn annotation<'a>(pod: &'a Value, name: &str) -> Option<&'a str> {
-    pod.get("metadata")?.get("annotations")?.get(name)?.as_str()
-}
-
 /// When a pod that runs ends by itself.
 fn end(pod: &Value) -> Option<Timestamp> {
-    let run_time = fake::millis(annotation(pod, names::RUN_TIME)?).ok()?;
-    let started: Timestamp = text(pod, "/status/startTime").parse().ok()?;
+    let run_time = fake::millis(annotation(pod, names::RUN_TIME)).ok()?;
+    let started: Timestamp = string_at(pod, "/status/startTime").parse().ok()?;
     started.checked_add(SignedDuration::from_millis(run_time)).ok()
 }
 
 /// The status of a pod whose containers have come to their end.
 fn ended(pod: &Value, now: Timestamp) -> Value {
-    let attempt = annotation(pod, names::JOB_RETRY_COUNT).and_then(|count| count.parse().ok());
-    let codes = annotation(pod, names::EXIT_CODE).unwrap_or("0");
+    let attempt = annotation(pod, names::JOB_RETRY_COUNT).parse().ok();
+    let codes = match annotation(pod, names::EXIT_CODE) {
+        "" => "0",
+        codes => codes,
+    };
     exit(pod, fake::exit_code(codes, attempt.unwrap_or(0)).unwrap_or(0), now)
 }
 

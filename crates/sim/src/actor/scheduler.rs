@@ -19,9 +19,9 @@ use self::writes::{
     status_outcome,
 };
 use super::Actor;
-use crate::api::meta::text;
 use crate::api::{Answer, Api, Kind, Report, Request, Typed};
 use crate::whim::Whim;
+use basalt_api::json::string_at;
 
 /// Storage is not simulated: every claim has this volume, which all nodes reach.
 const VOLUME: &str = "storage";
@@ -134,7 +134,7 @@ impl Scheduler {
     /// Passes a report of a watch on to the core.
     fn observe(&mut self, report: &Report, now: Timestamp) {
         let key = NamespacedName::new(&report.key.namespace, &report.key.name);
-        let uid = text(&report.object, "/metadata/uid");
+        let uid = string_at(&report.object, "/metadata/uid");
         let input = match &*report.typed {
             Typed::Pod(pod) => SchedulerInput::Pod(event(report, pod, &key, uid)),
             Typed::PodGroup(group) => SchedulerInput::PodGroup(event(report, group, &key, uid)),

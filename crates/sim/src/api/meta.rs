@@ -1,23 +1,7 @@
 //! Object metadata, as the API server keeps it.
 
+use basalt_api::json::list_at;
 use serde_json::{Map, Value};
-
-/// The text at a pointer of an object, or empty.
-pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    at(object, pointer).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// As [`Value::pointer`], which copies every name on the way; asked millions of times.
-fn at<'a>(object: &'a Value, pointer: &str) -> Option<&'a Value> {
-    if pointer.contains('~') {
-        return object.pointer(pointer);
-    }
-    let mut names = pointer.split('/').skip(1);
-    names.try_fold(object, |here, name| match here {
-        Value::Object(map) => map.get(name),
-        _ => None,
-    })
-}
 
 /// The `metadata` map, made where it is absent; none for what is no object.
 pub(crate) fn metadata(object: &mut Value) -> Option<&mut Map<String, Value>> {
@@ -38,15 +22,9 @@ pub(crate) fn tidy(metadata: &mut Map<String, Value>) {
     });
 }
 
-/// Whether deletion has begun.
-pub(crate) fn is_deleting(object: &Value) -> bool {
-    !text(object, "/metadata/deletionTimestamp").is_empty()
-}
-
 /// Whether a finalizer holds the object.
 pub(crate) fn is_held(object: &Value) -> bool {
-    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
-    finalizers.is_some_and(|list| !list.is_empty())
+    !list_at(object, "/metadata/finalizers").is_empty()
 }
 
 /// Only the server changes these.

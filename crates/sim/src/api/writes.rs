@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use basalt_admission::{Operation, Settings, User, Verdict};
+use basalt_api::json::{is_deleting, string_at};
 use serde_json::{Value, json};
 
-use super::meta::{self, text};
+use super::meta;
 use super::{Answer, Api, Key, Kind, Refusal, Report, Request, Stored, Typed};
 
 fn refusal(code: u16, reason: &str, message: String) -> Refusal {
@@ -90,14 +91,14 @@ impl Api {
 
     fn patch(&mut self, key: &Key, status: bool, merge: &Value) -> Answer {
         let old = self.get(key).cloned().ok_or_else(|| not_found(key))?;
-        let revision = text(merge, "/metadata/resourceVersion");
-        if !revision.is_empty() && revision != text(&old, "/metadata/resourceVersion") {
+        let revision = string_at(merge, "/metadata/resourceVersion");
+        if !revision.is_empty() && revision != string_at(&old, "/metadata/resourceVersion") {
             return Err(conflict(
                 key,
                 "the object has been modified; apply your changes to the latest version",
             ));
         }
-        let (uid, is) = (text(merge, "/metadata/uid"), text(&old, "/metadata/uid"));
+        let (uid, is) = (string_at(merge, "/metadata/uid"), string_at(&old, "/metadata/uid"));
         if !uid.is_empty() && uid != is {
             return Err(other_uid(key, uid, is));
         }
@@ -110,7 +111,7 @@ impl Api {
         if new == *old {
             return Ok(old);
         }
-        if meta::is_deleting(&new) && !meta::is_held(&new) && !has_grace(key.kind, &new) {
+        if is_deleting(&new) && !meta::is_held(&new) && !has_grace(key.kind, &new) {
             return self.remove(key, new);
         }
         self.store(key, new)
@@ -118,11 +119,11 @@ impl Api {
 
     fn delete(&mut self, key: &Key, uid: Option<&str>, revision: Option<&str>, grace: Option<i64>) -> Answer {
         let old = self.get(key).cloned().ok_or_else(|| not_found(key))?;
-        let is = text(&old, "/metadata/uid");
+        let is = string_at(&old, "/metadata/uid");
         if let Some(wanted) = uid.filter(|wanted| *wanted != is) {
             return Err(other_uid(key, wanted, is));
         }
-        let is = text(&old, "/metadata/resourceVersion");
+        let is = string_at(&old, "/metadata/resourceVersion");
         if let Some(wanted) = revision.filter(|wanted| *wanted != is) {
             return Err(conflict(key, &format!("the version is {is}, not {wanted}")));
         }
@@ -141,13 +142,13 @@ impl Api {
     /// Writes into the object that it is being deleted.
     fn mark(&self, kind: Kind, wanted: Option<i64>, object: &mut Value) {
         let runs = kind == Kind::Pod
-            && !matches!(text(object, "/status/phase"), "Succeeded" | "Failed")
-            && !text(object, "/spec/nodeName").is_empty();
+            && !matches!(string_at(object, "/status/phase"), "Succeeded" | "Failed")
+            && !string_at(object, "/spec/nodeName").is_empty();
         let own = object
             .pointer("/spec/terminationGracePeriodSeconds")
             .and_then(Value::as_i64);
         let grace = if runs { wanted.or(own).unwrap_or(30).max(0) } else { 0 };
-        if meta::is_deleting(object) {
+        if is_deleting(object) {
             let left = object
                 .pointer("/metadata/deletionGracePeriodSeconds")
                 .and_then(Value::as_i64);
@@ -178,14 +179,14 @@ impl Api {
         for (name, uid, node) in binds {
             let key = Key::new(Kind::Pod, namespace, name);
             let old = self.get(&key).ok_or_else(|| not_found(&key))?;
-            let is = text(old, "/metadata/uid");
+            let is = string_at(old, "/metadata/uid");
             if !uid.is_empty() && uid != is {
                 return Err(other_uid(&key, uid, is));
             }
-            if meta::is_deleting(old) {
+            if is_deleting(old) {
                 return Err(conflict(&key, "the pod is being deleted"));
             }
-            let has = text(old, "/spec/nodeName");
+            let has = string_at(old, "/spec/nodeName");
             if !has.is_empty() {
                 return Err(conflict(&key, &format!("the pod is already on node {has}")));
             }
@@ -282,7 +283,7 @@ fn begin(kind: Kind, object: &mut Value) {
     }
     match kind {
         Kind::Pod => {
-            if text(object, "/spec/nodeName").is_empty()
+            if string_at(object, "/spec/nodeName").is_empty()
                 && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
             {
                 spec.remove("nodeName");
@@ -326,7 +327,7 @@ fn merged_conditions(old: &Value, patch: &Value) -> Value {
     for new in list(patch) {
         let same_type = conditions
             .iter_mut()
-            .find(|known| text(known, "/type") == text(&new, "/type"));
+            .find(|known| string_at(known, "/type") == string_at(&new, "/type"));
         match same_type {
             Some(known) => json_patch::merge(known, &new),
             None => conditions.push(new),

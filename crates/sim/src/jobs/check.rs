@@ -2,35 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::{annotation, integer_or_zero, list_at, string_at};
 use basalt_api::names;
 use serde_json::Value;
 
-use crate::api::meta::text;
 use crate::api::{Api, Key, Kind};
 
-fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
-    let annotations = object.get("metadata").and_then(|metadata| metadata.get("annotations"));
-    let value = annotations.and_then(|annotations| annotations.get(name));
-    value.and_then(Value::as_str).unwrap_or_default()
-}
-
-fn owners(object: &Value) -> impl Iterator<Item = &Value> {
-    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-    owners.into_iter().flatten()
-}
-
-fn list<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
-    object.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
-}
-
-fn number(object: &Value, pointer: &str) -> i64 {
-    object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
+fn owners(object: &Value) -> &[Value] {
+    list_at(object, "/metadata/ownerReferences")
 }
 
 /// How a pod is, and in which try of its Job it was made: `Running 0`.
 pub(super) fn pod_in_words(pod: &Value) -> String {
     let retry = annotation(pod, names::JOB_RETRY_COUNT);
-    format!("{} {retry}", text(pod, "/status/phase"))
+    format!("{} {retry}", string_at(pod, "/status/phase"))
 }
 
 /// What is wrong at rest.
@@ -38,13 +23,13 @@ pub(super) fn at_rest(api: &Api) -> Vec<String> {
     let mut wrong = Vec::new();
     for (key, object) in api.objects() {
         for owner in owners(object) {
-            let found = Kind::of(text(owner, "/kind"))
-                .and_then(|kind| api.get(&Key::new(kind, &key.namespace, text(owner, "/name"))));
-            if found.is_none_or(|found| text(found, "/metadata/uid") != text(owner, "/uid")) {
+            let found = Kind::of(string_at(owner, "/kind"))
+                .and_then(|kind| api.get(&Key::new(kind, &key.namespace, string_at(owner, "/name"))));
+            if found.is_none_or(|found| string_at(found, "/metadata/uid") != string_at(owner, "/uid")) {
                 wrong.push(format!("{key} is an orphan"));
             }
         }
-        if !text(object, "/metadata/deletionTimestamp").is_empty() {
+        if !string_at(object, "/metadata/deletionTimestamp").is_empty() {
             wrong.push(format!("{key} never ends"));
         }
     }
@@ -57,20 +42,23 @@ pub(super) fn at_rest(api: &Api) -> Vec<String> {
 
 /// Pods have the names that the Job gives, each once; a Job that has ended has none that live; the status counts them.
 fn of_job(api: &Api, job: &Value) -> Vec<String> {
-    let (name, uid) = (text(job, "/metadata/name"), text(job, "/metadata/uid"));
+    let (name, uid) = (string_at(job, "/metadata/name"), string_at(job, "/metadata/uid"));
     let mut wanted: Vec<String> = Vec::new();
-    for task in list(job, "/spec/tasks") {
-        let indices = 0..number(task, "/replicas");
-        wanted.extend(indices.map(|index| format!("{name}-{}-{index}", text(task, "/name"))));
+    for task in list_at(job, "/spec/tasks") {
+        let indices = 0..integer_or_zero(task, "/replicas");
+        wanted.extend(indices.map(|index| format!("{name}-{}-{index}", string_at(task, "/name"))));
     }
-    let works = matches!(text(job, "/status/state/phase"), "Pending" | "Running" | "Restarting");
+    let works = matches!(
+        string_at(job, "/status/state/phase"),
+        "Pending" | "Running" | "Restarting"
+    );
     let mut wrong = Vec::new();
     let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
     for (key, pod) in api.of_kind(Kind::Pod) {
-        if !owners(pod).any(|owner| text(owner, "/uid") == uid) {
+        if !owners(pod).iter().any(|owner| string_at(owner, "/uid") == uid) {
             continue;
         }
-        let phase = text(pod, "/status/phase");
+        let phase = string_at(pod, "/status/phase");
         *counts.entry(phase).or_default() += 1;
         if !wanted.iter().any(|name| **name == *key.name) {
             wrong.push(format!("{key} is one too many"));
@@ -85,7 +73,10 @@ fn of_job(api: &Api, job: &Value) -> Vec<String> {
         ("Succeeded", "/status/succeeded"),
         ("Failed", "/status/failed"),
     ] {
-        let (found, said) = (counts.get(phase).copied().unwrap_or_default(), number(job, field));
+        let (found, said) = (
+            counts.get(phase).copied().unwrap_or_default(),
+            integer_or_zero(job, field),
+        );
         if found != said {
             wrong.push(format!("Job {name} counts {said} pods {phase}, there are {found}"));
         }

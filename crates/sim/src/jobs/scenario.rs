@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::string_at;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::check;
 use crate::actor::exit;
-use crate::api::meta::text;
 use crate::api::{Api, Key, Kind, Request};
 use crate::queues::NAMESPACE;
 
@@ -105,11 +105,11 @@ pub fn scenarios() -> Result<Vec<Scenario>, UnreadableTable> {
 
 fn creation(object: &Value) -> Request {
     // Kinds that nobody knows are refused when they are made, as namespaces without names.
-    let kind = Kind::of(text(object, "/kind")).unwrap_or(Kind::Namespace);
+    let kind = Kind::of(string_at(object, "/kind")).unwrap_or(Kind::Namespace);
     let mut object = object.clone();
     object["apiVersion"] = json!(kind.api_version());
     Request::Create {
-        key: Key::new(kind, NAMESPACE, text(&object, "/metadata/name")),
+        key: Key::new(kind, NAMESPACE, string_at(&object, "/metadata/name")),
         object,
     }
 }
@@ -130,7 +130,7 @@ impl Step {
             Operation::Create(object) => Some(creation(object)),
             Operation::Command(action) => {
                 let target = json!({"apiVersion": job.kind.api_version(), "kind": "Job", "name": "j",
-                    "uid": text(api.get(&job)?, "/metadata/uid"), "controller": true});
+                    "uid": string_at(api.get(&job)?, "/metadata/uid"), "controller": true});
                 let name = format!("{}-{}", action.to_lowercase(), api.revision());
                 Some(creation(&json!({"kind": "Command", "metadata": {"name": name},
                     "target": target, "action": action})))
@@ -141,7 +141,7 @@ impl Step {
             } => {
                 let mut tasks = api.get(&job)?.pointer("/spec/tasks")?.clone();
                 for task in tasks.as_array_mut()? {
-                    if let Some(count) = replicas.get(text(task, "/name")) {
+                    if let Some(count) = replicas.get(string_at(task, "/name")) {
                         task["replicas"] = json!(count);
                     }
                 }
@@ -173,7 +173,7 @@ impl Step {
 
 fn schedule(api: &Api) -> Option<Request> {
     let (key, group) = api.of_kind(Kind::PodGroup).next()?;
-    if matches!(text(group, "/status/phase"), "" | "Pending") {
+    if matches!(string_at(group, "/status/phase"), "" | "Pending") {
         return Some(Request::Patch {
             key: key.clone(),
             status: false,
@@ -182,9 +182,9 @@ fn schedule(api: &Api) -> Option<Request> {
     }
     let waiting = api
         .of_kind(Kind::Pod)
-        .filter(|(_, pod)| text(pod, "/spec/nodeName").is_empty());
+        .filter(|(_, pod)| string_at(pod, "/spec/nodeName").is_empty());
     let binds = waiting.map(|(key, pod)| {
-        let uid = text(pod, "/metadata/uid").to_owned();
+        let uid = string_at(pod, "/metadata/uid").to_owned();
         (key.name.to_string(), uid, "n1".to_owned())
     });
     Some(Request::Bind {
@@ -203,7 +203,7 @@ impl Expected {
             }
         };
         let job = api.get(&Key::new(Kind::Job, NAMESPACE, "j"));
-        let phase = job.map_or("", |job| text(job, "/status/state/phase"));
+        let phase = job.map_or("", |job| string_at(job, "/status/state/phase"));
         compare("phase", self.phase.clone(), phase.to_owned());
         let retries = job.and_then(|job| job.pointer("/status/retryCount")?.as_i64());
         compare("retries", self.retries.to_string(), retries.unwrap_or(0).to_string());

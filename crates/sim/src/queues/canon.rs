@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use basalt_api::json::string_at;
 use serde_json::Value;
 
-use crate::api::meta::text;
 use crate::api::{Kind, Snapshot};
 
 /// Fields that count time or writes.
@@ -106,7 +106,10 @@ impl Form {
         let labels = snapshot.objects().map(|(key, object)| {
             let short = key.name.split("-u").next().unwrap_or_default();
             let short = if key.kind == Kind::Queue { "" } else { short };
-            (text(object, "/metadata/uid"), format!("{}={short}", key.kind.name()))
+            (
+                string_at(object, "/metadata/uid"),
+                format!("{}={short}", key.kind.name()),
+            )
         });
         let labels: BTreeMap<&str, String> = labels.collect();
         let mut there = [false; 3];

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use basalt_api::json::string_at;
 use serde_json::{Value, json};
 
 use super::NAMESPACE;
 use super::canon::Naming;
-use crate::api::meta::text;
 use crate::api::{Api, Key, Kind, Request};
 
 /// How a queue is steered.
@@ -152,7 +152,7 @@ fn steer(api: &Api, queue: u8, by: By, state: &str, action: &str) -> Option<Requ
             merge: json!({"spec": {"state": state}}),
         });
     }
-    let uid = text(api.get(&key)?, "/metadata/uid").to_owned();
+    let uid = string_at(api.get(&key)?, "/metadata/uid").to_owned();
     let name = unused(api, Kind::Command, "c");
     let target = json!({"apiVersion": key.kind.api_version(), "kind": "Queue", "name": queue_name(queue), "uid": uid});
     let key = Key::new(Kind::Command, NAMESPACE, &name);
@@ -205,14 +205,14 @@ fn submit(api: &Api, queue: u8, work: Work) -> Request {
 
 /// The oldest running pod of a queue ends well; else its oldest group that nobody owns is deleted.
 pub(crate) fn finish(api: &Api, queue: &str) -> Option<Request> {
-    let group_of = |pod: &Value| text(pod, "/metadata/annotations/scheduling.k8s.io~1group-name").to_owned();
+    let group_of = |pod: &Value| string_at(pod, "/metadata/annotations/scheduling.k8s.io~1group-name").to_owned();
     let of_queue = |pod: &Value| {
         let group = api.get(&Key::new(Kind::PodGroup, NAMESPACE, &group_of(pod)));
-        group.is_some_and(|group| text(group, "/spec/queue") == queue)
+        group.is_some_and(|group| string_at(group, "/spec/queue") == queue)
     };
-    let runs = |pod: &Value| text(pod, "/status/phase") == "Running" && of_queue(pod);
+    let runs = |pod: &Value| string_at(pod, "/status/phase") == "Running" && of_queue(pod);
     let age = |object: &Value| {
-        text(object, "/metadata/uid")
+        string_at(object, "/metadata/uid")
             .get(1..)
             .and_then(|n| n.parse::<u64>().ok())
     };
@@ -224,8 +224,9 @@ pub(crate) fn finish(api: &Api, queue: &str) -> Option<Request> {
             merge: json!({"status": {"phase": "Succeeded"}}),
         });
     }
-    let lone =
-        |group: &Value| text(group, "/spec/queue") == queue && group.pointer("/metadata/ownerReferences").is_none();
+    let lone = |group: &Value| {
+        string_at(group, "/spec/queue") == queue && group.pointer("/metadata/ownerReferences").is_none()
+    };
     let groups = api.of_kind(Kind::PodGroup).filter(|(_, group)| lone(group));
     groups
         .min_by_key(|(_, group)| age(group))

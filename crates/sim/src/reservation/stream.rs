@@ -1,12 +1,12 @@
 //! A gang that needs 64 of 80 nodes at once, beside a stream of one-node jobs that never ends. Small jobs take every node that
 //! becomes free, so the gang starves, unless nodes are locked for its queue.
 
+use basalt_api::json::string_at;
 use basalt_engine::Conf;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::cluster;
-use crate::api::meta::text;
 use crate::api::{Key, Kind, Request};
 use crate::kernel::{Kernel, Stuck};
 use crate::queues::NAMESPACE;
@@ -83,17 +83,17 @@ impl Scene {
     }
 
     fn living(&self, of_gang: bool) -> impl Iterator<Item = &Value> {
-        let lives = |pod: &&Value| text(pod, "/status/phase") == "Running";
-        let is_gang = |pod: &Value| text(pod, "/metadata/name").starts_with("gang-");
+        let lives = |pod: &&Value| string_at(pod, "/status/phase") == "Running";
+        let is_gang = |pod: &Value| string_at(pod, "/metadata/name").starts_with("gang-");
         self.pods().filter(lives).filter(move |pod| is_gang(pod) == of_gang)
     }
 
     /// Sends small jobs until enough of them wait, and lets some time pass.
     fn pass(&mut self) -> Result<(), Stuck> {
         let jobs = self.kernel.api().of_kind(Kind::Job);
-        let waits = |job: &Value| ["", "Pending"].contains(&text(job, "/status/state/phase"));
+        let waits = |job: &Value| ["", "Pending"].contains(&string_at(job, "/status/state/phase"));
         let waiting = jobs
-            .filter(|(_, job)| text(job, "/spec/queue") == "stream" && waits(job))
+            .filter(|(_, job)| string_at(job, "/spec/queue") == "stream" && waits(job))
             .count();
         for _ in waiting..BACKLOG {
             self.sent += 1;
@@ -109,9 +109,9 @@ impl Scene {
     /// Seconds until the last of the small jobs that run now ends.
     fn remaining(&self) -> i64 {
         let left = self.living(false).filter_map(|pod| {
-            let run = text(pod, "/metadata/annotations/basalt.sh~1run-time");
+            let run = string_at(pod, "/metadata/annotations/basalt.sh~1run-time");
             let run: i64 = run.strip_suffix('s')?.parse().ok()?;
-            let begun: Timestamp = text(pod, "/status/startTime").parse().ok()?;
+            let begun: Timestamp = string_at(pod, "/status/startTime").parse().ok()?;
             Some(begun.as_second() + run - self.kernel.now().as_second())
         });
         left.max().unwrap_or(0)
@@ -119,7 +119,8 @@ impl Scene {
 
     fn small_jobs(&self) -> usize {
         let jobs = self.kernel.api().of_kind(Kind::Job);
-        jobs.filter(|(_, job)| text(job, "/spec/queue") == "stream").count()
+        jobs.filter(|(_, job)| string_at(job, "/spec/queue") == "stream")
+            .count()
     }
 }
 

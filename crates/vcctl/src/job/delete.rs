@@ -1,5 +1,6 @@
 //! `vcctl job delete`
 
+use basalt_api::json::string_at;
 use basalt_api::resource_kind::JOB;
 use clap::Args;
 use kube::api::ListParams;
@@ -7,7 +8,6 @@ use kube::api::ListParams;
 use crate::cli::Namespace;
 use crate::error::CliError;
 use crate::name::job::Names;
-use crate::output::text;
 use crate::session::Session;
 use crate::tally::Tally;
 use crate::terminal::neutral;
@@ -34,7 +34,9 @@ pub(crate) async fn execute(args: DeleteArgs, session: &mut Session<'_>) -> Resu
     let namespace = session.namespace(args.namespace.namespace).await?;
     let names = if args.all {
         let jobs = session.list(JOB, Some(&namespace), &ListParams::default()).await?;
-        jobs.iter().map(|job| text(job, "/metadata/name").to_owned()).collect()
+        jobs.iter()
+            .map(|job| string_at(job, "/metadata/name").to_owned())
+            .collect()
     } else {
         args.names.take()
     };

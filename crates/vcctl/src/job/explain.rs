@@ -6,6 +6,7 @@
 mod check;
 mod place;
 
+use basalt_api::json::{integer_or_zero, string_at};
 use basalt_api::resource_kind::{JOB, QUEUE};
 use clap::{Args, ValueEnum};
 use kube::api::ListParams;
@@ -15,8 +16,8 @@ use super::{colour, group, phase, queue, replicas};
 use crate::cli::Namespace;
 use crate::error::CliError;
 use crate::name::job::Name;
+use crate::output;
 use crate::output::age::age;
-use crate::output::{self, number, text};
 use crate::session::Session;
 use crate::terminal::neutral;
 use basalt_api::job::JobPhase;
@@ -93,7 +94,7 @@ impl<'a> Explanation<'a> {
 
     fn text(&self, now: jiff::Timestamp, coloured: bool) -> String {
         let job = self.job;
-        let word = match text(job, "/status/state/phase") {
+        let word = match string_at(job, "/status/state/phase") {
             "" => "Pending",
             word => word,
         };
@@ -106,12 +107,12 @@ impl<'a> Explanation<'a> {
             .map_or(String::new(), |waiting| format!(" ({waiting} waiting)"));
         let mut page = format!(
             "{}  {painted} {}  queue {}{waiting}  {} of {} pods run, {} needed\n {}{}\n",
-            neutral(text(job, "/metadata/name")),
+            neutral(string_at(job, "/metadata/name")),
             age(since(job), now),
             neutral(&self.path.join("/")),
-            number(job, "/status/running"),
+            integer_or_zero(job, "/status/running"),
             replicas(job),
-            number(job, "/spec/minAvailable"),
+            integer_or_zero(job, "/spec/minAvailable"),
             neutral(&self.verdict),
             if self.checks.is_empty() { "" } else { ":" },
         );
@@ -126,16 +127,16 @@ impl<'a> Explanation<'a> {
 
     fn data(&self) -> Value {
         let job = self.job;
-        let pods = |counter: &str| number(&job["status"], &format!("/{counter}"));
+        let pods = |counter: &str| integer_or_zero(&job["status"], &format!("/{counter}"));
         json!({
-            "name": text(job, "/metadata/name"),
-            "namespace": text(job, "/metadata/namespace"),
-            "phase": text(job, "/status/state/phase"),
+            "name": string_at(job, "/metadata/name"),
+            "namespace": string_at(job, "/metadata/namespace"),
+            "phase": string_at(job, "/status/state/phase"),
             "since": since(job),
             "queue": {"name": queue(job), "path": self.path, "waiting": self.waiting},
             "pods": {
                 "wanted": replicas(job),
-                "needed": number(job, "/spec/minAvailable"),
+                "needed": integer_or_zero(job, "/spec/minAvailable"),
                 "pending": pods("pending"),
                 "running": pods("running"),
                 "succeeded": pods("succeeded"),
@@ -153,8 +154,8 @@ fn is_suspended(phase: JobPhase) -> bool {
 
 /// When it came to where it stands.
 fn since(job: &Value) -> &str {
-    match text(job, "/status/state/lastTransitionTime") {
-        "" => text(job, "/metadata/creationTimestamp"),
+    match string_at(job, "/status/state/lastTransitionTime") {
+        "" => string_at(job, "/metadata/creationTimestamp"),
         time => time,
     }
 }
@@ -162,8 +163,11 @@ fn since(job: &Value) -> &str {
 /// One sentence on what the rest is about.
 fn verdict(job: &Value, group: Option<&Value>, checks: usize) -> String {
     let phase = phase(job).unwrap_or_default();
-    let (running, wanted) = (number(job, "/status/running"), replicas(job));
-    let told = [text(job, "/status/state/reason"), text(job, "/status/state/message")];
+    let (running, wanted) = (integer_or_zero(job, "/status/running"), replicas(job));
+    let told = [
+        string_at(job, "/status/state/reason"),
+        string_at(job, "/status/state/message"),
+    ];
     let told: Vec<&str> = told.into_iter().filter(|part| !part.is_empty()).collect();
     let because = if told.is_empty() {
         String::new()

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::string_at;
 use basalt_api::names;
 use basalt_api::reason::Reason;
 use basalt_api::resource_kind::{JOB, POD_GROUP};
@@ -9,13 +10,12 @@ use kube::api::ListParams;
 use serde_json::Value;
 
 use crate::error::CliError;
-use crate::output::text;
 use crate::session::Session;
 
 /// The PodGroup of a job, if there is one: by its name, or by the one that older versions gave it.
 pub(super) async fn of(job: &Value, session: &mut Session<'_>) -> Result<Option<Value>, CliError> {
-    let (name, uid) = (text(job, "/metadata/name"), text(job, "/metadata/uid"));
-    let namespace = Some(text(job, "/metadata/namespace"));
+    let (name, uid) = (string_at(job, "/metadata/name"), string_at(job, "/metadata/uid"));
+    let namespace = Some(string_at(job, "/metadata/namespace"));
     for candidate in [&names::job_pod_group(name, uid), name] {
         match session.get(POD_GROUP, namespace, candidate).await {
             Ok(group) if owner(&group) == Some(uid) => return Ok(Some(group)),
@@ -42,7 +42,8 @@ pub(super) async fn all(
 fn owner(group: &Value) -> Option<&str> {
     let owners = group.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     let mut owners = owners.into_iter().flatten();
-    let job = owners.find(|owner| text(owner, "/kind") == JOB.kind && text(owner, "/apiVersion") == JOB.api_version)?;
+    let job = owners
+        .find(|owner| string_at(owner, "/kind") == JOB.kind && string_at(owner, "/apiVersion") == JOB.api_version)?;
     job["uid"].as_str()
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use basalt_api::job::JobPhase;
+use basalt_api::json::{integer_or_zero, string_at};
 use basalt_api::names;
 use basalt_api::resource_kind::JOB;
 use clap::Args;
@@ -14,7 +15,7 @@ use crate::cli::Namespaces;
 use crate::error::CliError;
 use crate::output::age::age;
 use crate::output::table::{Cell, Table};
-use crate::output::{self, Format, number, text};
+use crate::output::{self, Format};
 use crate::session::Session;
 
 #[derive(Debug, Args)]
@@ -83,7 +84,7 @@ fn is_label_selector(selector: &str) -> bool {
 }
 
 fn place(job: &Value) -> (&str, &str) {
-    (text(job, "/metadata/namespace"), text(job, "/metadata/name"))
+    (string_at(job, "/metadata/namespace"), string_at(job, "/metadata/name"))
 }
 
 impl ListArgs {
@@ -92,15 +93,18 @@ impl ListArgs {
         let part = self.selector.as_deref().filter(|s| !is_label_selector(s)).unwrap_or("");
         let in_phase = self.phase.is_empty() || self.phase.contains(&phase(job).unwrap_or_default());
         is(&self.queue, queue(job))
-            && is(&self.scheduler, text(job, "/spec/schedulerName"))
-            && text(job, "/metadata/name").contains(part)
+            && is(&self.scheduler, string_at(job, "/spec/schedulerName"))
+            && string_at(job, "/metadata/name").contains(part)
             && in_phase
     }
 }
 
 /// Why a job is not running, or why it ended: codes, and sentences.
 fn reason(job: &Value, group: Option<&Value>) -> (String, String) {
-    let state = (text(job, "/status/state/reason"), text(job, "/status/state/message"));
+    let state = (
+        string_at(job, "/status/state/reason"),
+        string_at(job, "/status/state/message"),
+    );
     let reasons = group
         .filter(|_| !is_finished(job))
         .map(group::reasons)
@@ -156,30 +160,30 @@ impl Columns<'_> {
     }
 
     fn row(&self, job: &Value, wide: bool) -> Vec<Cell> {
-        let created = text(job, "/metadata/creationTimestamp");
-        let phase = text(job, "/status/state/phase");
-        let kind = text(&job["metadata"]["labels"][names::JOB_TYPE], "");
-        let (codes, message) = reason(job, self.groups.get(text(job, "/metadata/uid")));
+        let created = string_at(job, "/metadata/creationTimestamp");
+        let phase = string_at(job, "/status/state/phase");
+        let kind = string_at(&job["metadata"]["labels"][names::JOB_TYPE], "");
+        let (codes, message) = reason(job, self.groups.get(string_at(job, "/metadata/uid")));
         let mut cells: Vec<Cell> = Vec::new();
         if self.namespaces {
-            cells.push(text(job, "/metadata/namespace").into());
+            cells.push(string_at(job, "/metadata/namespace").into());
         }
         cells.extend([
-            Cell::from(text(job, "/metadata/name")),
+            Cell::from(string_at(job, "/metadata/name")),
             Cell::new(created.get(..10).unwrap_or(created)),
             Cell::from(phase).coloured(colour(phase)),
             Cell::new(if kind.is_empty() { "Batch" } else { kind }),
             replicas(job).into(),
-            number(job, "/spec/minAvailable").into(),
+            integer_or_zero(job, "/spec/minAvailable").into(),
         ]);
         for counter in ["pending", "running", "succeeded", "failed", "unknown", "retryCount"] {
-            cells.push(number(&job["status"], &format!("/{counter}")).into());
+            cells.push(integer_or_zero(&job["status"], &format!("/{counter}")).into());
         }
         cells.extend([queue(job).into(), Cell::new(age(created, self.now)), Cell::new(codes)]);
         if wide {
             cells.extend([
-                text(job, "/spec/schedulerName").into(),
-                text(job, "/spec/priorityClassName").into(),
+                string_at(job, "/spec/schedulerName").into(),
+                string_at(job, "/spec/priorityClassName").into(),
                 Cell::new(message),
             ]);
         }

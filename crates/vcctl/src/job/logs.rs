@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use basalt_api::json::string_at;
 use basalt_api::names;
 use basalt_api::resource_kind::{JOB, POD};
 use clap::Args;
@@ -19,7 +20,6 @@ use crate::error::CliError;
 use crate::lines::{Said, begun, read_lines};
 use crate::name::checked;
 use crate::name::job::Name;
-use crate::output::text;
 use crate::pod::order;
 use crate::session::Session;
 use crate::terminal::{neutral, tint};
@@ -156,7 +156,7 @@ impl Logs {
         let mut read = 0_usize;
         let mut silent = Vec::new();
         for pod in &pods {
-            let name = text(pod, "/metadata/name").to_owned();
+            let name = string_at(pod, "/metadata/name").to_owned();
             let (say, mut said) = mpsc::channel(LINES_AHEAD);
             let reading = read_lines(self.api.clone(), name, self.params.clone(), say);
             let printing = async {
@@ -236,8 +236,8 @@ impl Logs {
         self.prefixed |= pods.len() > 1;
         let run = |pod: &Value| {
             let begun = begun(pod, wanted.as_deref())?;
-            let uid = text(pod, "/metadata/uid");
-            Some((format!("{uid} {begun}"), text(pod, "/metadata/name").to_owned()))
+            let uid = string_at(pod, "/metadata/uid");
+            Some((format!("{uid} {begun}"), string_at(pod, "/metadata/name").to_owned()))
         };
         Ok(pods.iter().filter_map(run).collect())
     }

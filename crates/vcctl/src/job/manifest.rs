@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use basalt_api::json::string_at;
 use basalt_api::resource_kind::JOB;
 use serde_json::{Value, json};
 
 use crate::error::CliError;
 use crate::manifest;
-use crate::output::text;
 
 /// All Jobs of a file, of the files of a folder, or of stdin (`-`), with the namespace and queue that flags ask for.
 pub(super) fn read(path: &Path, namespace: Option<&str>, queue: Option<&str>) -> Result<Vec<Value>, CliError> {
@@ -29,7 +29,7 @@ pub(super) fn read(path: &Path, namespace: Option<&str>, queue: Option<&str>) ->
 }
 
 fn check_kind(item: &Value) -> Result<(), String> {
-    let (version, kind) = (text(item, "/apiVersion"), text(item, "/kind"));
+    let (version, kind) = (string_at(item, "/apiVersion"), string_at(item, "/kind"));
     if (version, kind) != (JOB.api_version, JOB.kind) {
         let found = if kind.is_empty() {
             "something without a kind".to_owned()
@@ -44,7 +44,7 @@ fn check_kind(item: &Value) -> Result<(), String> {
     if !item["metadata"].is_object() {
         return Err("metadata is missing".to_owned());
     }
-    if text(item, "/metadata/name").is_empty() && text(item, "/metadata/generateName").is_empty() {
+    if string_at(item, "/metadata/name").is_empty() && string_at(item, "/metadata/generateName").is_empty() {
         return Err("metadata.name is missing".to_owned());
     }
     if !item["spec"].is_object() {
@@ -55,7 +55,7 @@ fn check_kind(item: &Value) -> Result<(), String> {
 
 fn placed(mut job: Value, namespace: Option<&str>, queue: Option<&str>) -> Result<Value, String> {
     if let Some(wanted) = namespace {
-        match text(&job, "/metadata/namespace") {
+        match string_at(&job, "/metadata/namespace") {
             "" => job["metadata"]["namespace"] = json!(wanted),
             own if own == wanted => {}
             own => return Err(format!("its namespace is {own}, but --namespace says {wanted}")),
@@ -87,8 +87,8 @@ mod tests {
                 jobs.iter()
                     .map(|j| {
                         (
-                            self::text(j, "/metadata/name").to_owned(),
-                            self::text(j, "/spec/queue").to_owned(),
+                            string_at(j, "/metadata/name").to_owned(),
+                            string_at(j, "/spec/queue").to_owned(),
                         )
                     })
                     .collect::<Vec<_>>()

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use basalt_api::json::string_at;
 use basalt_api::names;
 use basalt_api::resource_kind::JOB;
 use clap::Args;
@@ -11,7 +12,7 @@ use super::manifest;
 use crate::cli::Namespace;
 use crate::error::CliError;
 use crate::name::job::MaybeName;
-use crate::output::{self, ObjectFormat, text};
+use crate::output::{self, ObjectFormat};
 use crate::resources::Resources;
 use crate::session::Session;
 use crate::tally::Tally;
@@ -97,7 +98,7 @@ pub(crate) async fn execute(args: RunArgs, session: &mut Session<'_>) -> Result<
 }
 
 async fn create(mut job: Value, session: &mut Session<'_>) -> Result<Value, CliError> {
-    let given = Some(text(&job, "/metadata/namespace").to_owned()).filter(|n| !n.is_empty());
+    let given = Some(string_at(&job, "/metadata/namespace").to_owned()).filter(|n| !n.is_empty());
     let namespace = session.namespace(given).await?;
     job["metadata"]["namespace"] = json!(namespace);
     session.create(JOB, Some(&namespace), &job).await
@@ -105,10 +106,10 @@ async fn create(mut job: Value, session: &mut Session<'_>) -> Result<Value, CliE
 
 fn success(job: &Value) -> String {
     let (namespace, name) = (
-        neutral(text(job, "/metadata/namespace")),
-        neutral(text(job, "/metadata/name")),
+        neutral(string_at(job, "/metadata/namespace")),
+        neutral(string_at(job, "/metadata/name")),
     );
-    let queue = neutral(text(job, "/spec/queue"));
+    let queue = neutral(string_at(job, "/spec/queue"));
     format!("run job {name} successfully in queue {queue}; `vcctl job view {name} -n {namespace}` shows how it goes\n")
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use basalt_api::json::{integer_or_zero, string_at};
 use basalt_api::resource_kind::JOB;
 use clap::Args;
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use super::tasks;
 use crate::cli::Namespace;
 use crate::error::CliError;
 use crate::name::job::Name;
-use crate::output::{self, ObjectFormat, number, text};
+use crate::output::{self, ObjectFormat};
 use crate::session::Session;
 use crate::terminal::neutral;
 
@@ -102,7 +103,7 @@ async fn scale(
     session: &mut Session<'_>,
 ) -> Result<(Value, String), CliError> {
     let mut job = session.get(JOB, Some(namespace), name).await?;
-    let uid = text(&job, "/metadata/uid").to_owned();
+    let uid = string_at(&job, "/metadata/uid").to_owned();
     for _ in 0..TRIES {
         let Some((patch, said)) = args.change(&job).map_err(|message| refused(namespace, name, message))? else {
             return Ok((job, String::new()));
@@ -111,7 +112,7 @@ async fn scale(
             Err(CliError::Conflict { .. }) => job = session.get(JOB, Some(namespace), name).await?,
             outcome => return Ok((outcome?, said)),
         }
-        if text(&job, "/metadata/uid") != uid {
+        if string_at(&job, "/metadata/uid") != uid {
             return Err(refused(
                 namespace,
                 name,
@@ -141,7 +142,7 @@ impl ScaleArgs {
         if !said.is_empty() {
             spec["tasks"] = Value::Array(all);
         }
-        let min = number(job, "/spec/minAvailable");
+        let min = integer_or_zero(job, "/spec/minAvailable");
         if let Some(wanted) = self.min_available.filter(|wanted| i64::from(*wanted) != min) {
             spec["minAvailable"] = json!(wanted);
             said.push(format!("min available {min} -> {wanted}"));
@@ -150,8 +151,8 @@ impl ScaleArgs {
             return Ok(None);
         }
         let metadata = json!({
-            "uid": text(job, "/metadata/uid"),
-            "resourceVersion": text(job, "/metadata/resourceVersion"),
+            "uid": string_at(job, "/metadata/uid"),
+            "resourceVersion": string_at(job, "/metadata/resourceVersion"),
         });
         Ok(Some((json!({"metadata": metadata, "spec": spec}), said.join(", "))))
     }
@@ -159,7 +160,7 @@ impl ScaleArgs {
 
 /// Sets a field of tasks, and says what changes.
 fn edit(all: &mut [Value], counts: &[Count], field: &str, word: &str, said: &mut Vec<String>) -> Result<(), String> {
-    let names: Vec<String> = all.iter().map(|task| text(task, "/name").to_owned()).collect();
+    let names: Vec<String> = all.iter().map(|task| string_at(task, "/name").to_owned()).collect();
     let mut seen = BTreeSet::new();
     for count in counts {
         let at = match (&count.task, names.as_slice()) {

@@ -1,6 +1,7 @@
 //! `vcctl job suspend` and `resume`: orders to the job controller, as Volcano's vcctl gives them.
 
 use basalt_api::job::{Action, JobPhase};
+use basalt_api::json::string_at;
 use basalt_api::resource_kind::{COMMAND, JOB};
 use clap::Args;
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use super::{is_finished, phase};
 use crate::cli::Namespace;
 use crate::error::CliError;
 use crate::name::job::Names;
-use crate::output::{self, ObjectFormat, text};
+use crate::output::{self, ObjectFormat};
 use crate::session::Session;
 use crate::tally::Tally;
 use crate::terminal::neutral;
@@ -70,7 +71,7 @@ impl Order {
     async fn give(&self, namespace: &str, name: &str, session: &mut Session<'_>) -> Result<Value, CliError> {
         let job = session.get(JOB, Some(namespace), name).await?;
         if is_finished(&job) {
-            let phase = text(&job, "/status/state/phase");
+            let phase = string_at(&job, "/status/state/phase");
             return Err(CliError::Refused {
                 action: format!("{} job {namespace}/{name}", self.verb),
                 message: format!("it has ended, it is {phase}"),
@@ -88,12 +89,12 @@ impl Order {
 
     /// The Command: owned by the job, so that it goes with it, and aimed at its uid, so that no other job gets it.
     fn command(&self, namespace: &str, job: &Value) -> Value {
-        let (name, action) = (text(job, "/metadata/name"), self.action.as_str());
+        let (name, action) = (string_at(job, "/metadata/name"), self.action.as_str());
         let target = json!({
             "apiVersion": JOB.api_version,
             "kind": JOB.kind,
             "name": name,
-            "uid": text(job, "/metadata/uid"),
+            "uid": string_at(job, "/metadata/uid"),
             "controller": true,
             "blockOwnerDeletion": true,
         });

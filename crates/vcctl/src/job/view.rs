@@ -4,6 +4,7 @@ mod describe;
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::string_at;
 use basalt_api::names;
 use basalt_api::resource_kind::{JOB, POD};
 use clap::Args;
@@ -16,7 +17,7 @@ use crate::cli::Namespace;
 use crate::error::CliError;
 use crate::events;
 use crate::name::job::Name;
-use crate::output::{self, Format, text};
+use crate::output::{self, Format};
 use crate::pod;
 use crate::session::Session;
 use describe::Subject;
@@ -45,7 +46,7 @@ pub(crate) async fn execute(args: ViewArgs, session: &mut Session<'_>) -> Result
         Some(Format::Name) => output::to_names(JOB, &[job]),
         Some(Format::Wide) => {
             let group = group::of(&job, session).await?;
-            let uid = text(&job, "/metadata/uid").to_owned();
+            let uid = string_at(&job, "/metadata/uid").to_owned();
             let columns = Columns {
                 namespaces: false,
                 now,
@@ -72,14 +73,17 @@ pub(crate) async fn execute(args: ViewArgs, session: &mut Session<'_>) -> Result
 
 /// The pods of this job, and of no other that had its name.
 async fn pods(job: &Value, session: &mut Session<'_>) -> Result<Vec<Value>, CliError> {
-    let (name, uid) = (text(job, "/metadata/name"), text(job, "/metadata/uid"));
+    let (name, uid) = (string_at(job, "/metadata/name"), string_at(job, "/metadata/uid"));
     let params = ListParams::default().labels(&format!("{}={name}", names::JOB_NAME));
     let mut pods = session
-        .list(POD, Some(text(job, "/metadata/namespace")), &params)
+        .list(POD, Some(string_at(job, "/metadata/namespace")), &params)
         .await?;
     pods.retain(|pod| {
         let owners = pod.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-        owners.into_iter().flatten().any(|owner| text(owner, "/uid") == uid)
+        owners
+            .into_iter()
+            .flatten()
+            .any(|owner| string_at(owner, "/uid") == uid)
     });
     pods.sort_by(pod::order);
     Ok(pods)

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use basalt_api::job::JobPhase;
+use basalt_api::json::{integer_or_zero, string_at};
 use basalt_api::resource_kind::JOB;
 use clap::Args;
 use kube::api::DynamicObject;
@@ -13,7 +14,6 @@ use super::{PHASES, is_finished, parse_phase, phase, replicas};
 use crate::cli::Namespace;
 use crate::error::CliError;
 use crate::name::job::Names;
-use crate::output::{number, text};
 use crate::session::Session;
 use crate::tally::Tally;
 use crate::terminal::neutral;
@@ -109,7 +109,7 @@ impl Goal {
             Self::Ever(wanted) => {
                 let conditions = job.pointer("/status/conditions").and_then(Value::as_array);
                 let mut before = conditions.into_iter().flatten();
-                now == Some(*wanted) || before.any(|condition| text(condition, "/status") == wanted.as_str())
+                now == Some(*wanted) || before.any(|condition| string_at(condition, "/status") == wanted.as_str())
             }
         };
         match met {
@@ -146,7 +146,7 @@ async fn wait(
         Err(CliError::NotFound { .. }) if *goal == Goal::Gone => return Ok("gone".to_owned()),
         job => job?,
     };
-    let uid = text(&job, "/metadata/uid").to_owned();
+    let uid = string_at(&job, "/metadata/uid").to_owned();
     // Only the same job counts, not a later one of that name.
     let same = |object: &DynamicObject| object.metadata.uid.as_deref() == Some(uid.as_str());
     let (sender, states) = watch::channel(Some(job));
@@ -171,7 +171,7 @@ async fn wait(
         }
     };
     let job = states.borrow().clone();
-    let is = job.as_ref().map_or("gone", |job| text(job, "/status/state/phase"));
+    let is = job.as_ref().map_or("gone", |job| string_at(job, "/status/state/phase"));
     let is = if is.is_empty() { "not looked at yet" } else { is };
     let place = format!("{namespace}/{name}");
     match in_time {
@@ -195,12 +195,15 @@ fn progress(name: &str, job: Option<&Value>, waited: Duration) -> String {
     let Some(job) = job else {
         return format!("{name}: gone ({seconds}s)");
     };
-    let phase = match text(job, "/status/state/phase") {
+    let phase = match string_at(job, "/status/state/phase") {
         "" => "not looked at yet",
         phase => phase,
     };
-    let (running, all) = (number(job, "/status/running"), replicas(job));
-    let (good, bad) = (number(job, "/status/succeeded"), number(job, "/status/failed"));
+    let (running, all) = (integer_or_zero(job, "/status/running"), replicas(job));
+    let (good, bad) = (
+        integer_or_zero(job, "/status/succeeded"),
+        integer_or_zero(job, "/status/failed"),
+    );
     format!("{name}: {phase}, {running} of {all} pods run, {good} succeeded, {bad} failed ({seconds}s)")
 }
 

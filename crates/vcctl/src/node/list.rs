@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use basalt_api::Quantity;
+use basalt_api::json::string_at;
 use basalt_api::resource_kind::{NODE, POD};
 use clap::Args;
 use kube::api::ListParams;
@@ -12,7 +13,7 @@ use super::load::{Load, loads};
 use crate::error::CliError;
 use crate::output::age::age;
 use crate::output::table::{Cell, Table};
-use crate::output::{self, Format, text};
+use crate::output::{self, Format};
 use crate::pod;
 use crate::queue::tree::Line;
 use crate::queue::{self, reservation::Reservation};
@@ -53,7 +54,7 @@ pub(crate) async fn execute(args: ListArgs, session: &mut Session<'_>) -> Result
         queues => readable("queues are", queues, is_table, session)?,
     };
     let holders = Holders::of(queues.as_deref().unwrap_or_default());
-    nodes.retain(|node| args.matches(holders.chain(text(node, "/metadata/name"))));
+    nodes.retain(|node| args.matches(holders.chain(string_at(node, "/metadata/name"))));
     let pods = if is_table {
         let pods = session.list(POD, None, &ListParams::default()).await;
         readable("use is", pods, is_table, session)?
@@ -107,7 +108,10 @@ impl<'a> Holders<'a> {
         let mut by_node: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for queue in queues {
             for node in Reservation::of(queue).nodes() {
-                by_node.entry(node).or_default().push(text(queue, "/metadata/name"));
+                by_node
+                    .entry(node)
+                    .or_default()
+                    .push(string_at(queue, "/metadata/name"));
             }
         }
         let depth = |name: &&str| lines.get(name).map_or(0, Vec::len);
@@ -154,7 +158,7 @@ impl Columns<'_> {
     }
 
     fn row(&self, node: &Value, wide: bool) -> Vec<Cell> {
-        let name = text(node, "/metadata/name");
+        let name = string_at(node, "/metadata/name");
         let none = Load::default();
         let load = self.loads.as_ref().map(|loads| loads.get(name).unwrap_or(&none));
         let (status, colour) = status(node);
@@ -168,7 +172,7 @@ impl Columns<'_> {
             Cell::new(part(&|resource| resource == "memory")),
             Cell::new(part(&|resource| resource.ends_with("/gpu"))),
             Cell::new(over(count, amount(&node["status"]["allocatable"], "pods"))),
-            Cell::new(age(text(node, "/metadata/creationTimestamp"), self.now)),
+            Cell::new(age(string_at(node, "/metadata/creationTimestamp"), self.now)),
         ];
         if wide {
             let foreign = load.map(|load| self.foreign(name, load).to_string());
@@ -208,8 +212,8 @@ fn over(used: Option<String>, offered: Option<Quantity>) -> String {
 /// As kubectl says it.
 fn status(node: &Value) -> (String, Colour) {
     let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
-    let ready = conditions.filter(|one| text(one, "/type") == "Ready");
-    let (word, colour) = match ready.map(|one| text(one, "/status")).next() {
+    let ready = conditions.filter(|one| string_at(one, "/type") == "Ready");
+    let (word, colour) = match ready.map(|one| string_at(one, "/status")).next() {
         Some("True") => ("Ready", Colour::Green),
         Some("False") => ("NotReady", Colour::Red),
         _ => ("Unknown", Colour::Red),
@@ -222,9 +226,9 @@ fn status(node: &Value) -> (String, Colour) {
 
 fn taints(node: &Value) -> String {
     let taints = node["spec"]["taints"].as_array().into_iter().flatten();
-    let taint = |one: &Value| match text(one, "/value") {
-        "" => format!("{}:{}", text(one, "/key"), text(one, "/effect")),
-        value => format!("{}={value}:{}", text(one, "/key"), text(one, "/effect")),
+    let taint = |one: &Value| match string_at(one, "/value") {
+        "" => format!("{}:{}", string_at(one, "/key"), string_at(one, "/effect")),
+        value => format!("{}={value}:{}", string_at(one, "/key"), string_at(one, "/effect")),
     };
     taints.map(taint).collect::<Vec<_>>().join(",")
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use basalt_api::Quantity;
+use basalt_api::json::string_at;
 use serde_json::Value;
 
-use crate::output::text;
 use crate::resources::amount;
 
 /// Amounts by resource.
@@ -24,8 +24,8 @@ pub(super) struct Load<'a> {
 pub(super) fn loads(pods: &[Value]) -> BTreeMap<&str, Load<'_>> {
     let mut loads: BTreeMap<&str, Load<'_>> = BTreeMap::new();
     for pod in pods {
-        let node = text(pod, "/spec/nodeName");
-        if !node.is_empty() && !matches!(text(pod, "/status/phase"), "Succeeded" | "Failed") {
+        let node = string_at(pod, "/spec/nodeName");
+        if !node.is_empty() && !matches!(string_at(pod, "/status/phase"), "Succeeded" | "Failed") {
             let load = loads.entry(node).or_default();
             load.pods.push(pod);
             add(&mut load.used, &request(pod));
@@ -43,7 +43,7 @@ fn request(pod: &Value) -> Amounts {
     for container in containers("initContainers") {
         let mut need = together.clone();
         add(&mut need, &of(&container["resources"]));
-        if text(container, "/restartPolicy") == "Always" {
+        if string_at(container, "/restartPolicy") == "Always" {
             together.clone_from(&need);
         }
         raise(&mut peak, &need);

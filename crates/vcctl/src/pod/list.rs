@@ -1,5 +1,6 @@
 //! `vcctl pod list`
 
+use basalt_api::json::string_at;
 use basalt_api::names;
 use basalt_api::resource_kind::POD;
 use clap::Args;
@@ -13,7 +14,7 @@ use crate::error::CliError;
 use crate::name::checked;
 use crate::output::age::age;
 use crate::output::table::{Cell, Table};
-use crate::output::{self, Format, text};
+use crate::output::{self, Format};
 use crate::session::Session;
 
 #[derive(Debug, Args)]
@@ -84,21 +85,21 @@ impl Columns {
         let status = Status::of(pod);
         let mut cells: Vec<Cell> = Vec::new();
         if self.namespaces {
-            cells.push(text(pod, "/metadata/namespace").into());
+            cells.push(string_at(pod, "/metadata/namespace").into());
         }
         cells.extend([
-            text(pod, "/metadata/name").into(),
+            string_at(pod, "/metadata/name").into(),
             Cell::new(format!("{}/{}", status.ready, status.containers)),
             Cell::new(&status.word).coloured(status.colour()),
             status.restarts.into(),
-            Cell::new(age(text(pod, "/metadata/creationTimestamp"), now)),
-            text(pod, "/spec/nodeName").into(),
+            Cell::new(age(string_at(pod, "/metadata/creationTimestamp"), now)),
+            string_at(pod, "/spec/nodeName").into(),
         ]);
         if self.owners {
             cells.extend([job(pod).into(), queue(pod).into()]);
         }
         if self.wide {
-            cells.extend([text(pod, "/status/podIP").into(), Cell::new(status.message)]);
+            cells.extend([string_at(pod, "/status/podIP").into(), Cell::new(status.message)]);
         }
         cells
     }

@@ -1,8 +1,8 @@
 //! What a pod does, in one word, as kubectl says it.
 
+use basalt_api::json::{integer_or_zero, string_at};
 use serde_json::Value;
 
-use crate::output::{number, text};
 use crate::terminal::Colour;
 
 /// A pod's state for a person.
@@ -27,7 +27,7 @@ impl Status {
             ready: states().filter(|state| state["ready"] == true).count(),
             containers: list("/spec/containers").map_or(0, Vec::len),
             restarts: states()
-                .map(|state| number(state, "/restartCount"))
+                .map(|state| integer_or_zero(state, "/restartCount"))
                 .fold(0, i64::saturating_add),
         }
     }
@@ -49,9 +49,9 @@ fn word<'a>(
     states: impl Iterator<Item = &'a Value>,
     starting: impl Iterator<Item = &'a Value>,
 ) -> (String, String) {
-    let phase = text(pod, "/status/phase");
-    let own = (text(pod, "/status/reason"), text(pod, "/status/message"));
-    if !text(pod, "/metadata/deletionTimestamp").is_empty() {
+    let phase = string_at(pod, "/status/phase");
+    let own = (string_at(pod, "/status/reason"), string_at(pod, "/status/message"));
+    if !string_at(pod, "/metadata/deletionTimestamp").is_empty() {
         return ("Terminating".to_owned(), own.1.to_owned());
     }
     if !own.0.is_empty() {
@@ -67,12 +67,11 @@ fn word<'a>(
         return found;
     }
     let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
-    let held = conditions
-        .into_iter()
-        .flatten()
-        .find(|condition| text(condition, "/type") == "PodScheduled" && text(condition, "/status") == "False");
-    let message = held.map_or("", |condition| text(condition, "/message"));
-    let gated = held.is_some_and(|condition| text(condition, "/reason") == "SchedulingGated");
+    let held = conditions.into_iter().flatten().find(|condition| {
+        string_at(condition, "/type") == "PodScheduled" && string_at(condition, "/status") == "False"
+    });
+    let message = held.map_or("", |condition| string_at(condition, "/message"));
+    let gated = held.is_some_and(|condition| string_at(condition, "/reason") == "SchedulingGated");
     let word = if gated { "SchedulingGated" } else { phase };
     (word.to_owned(), message.to_owned())
 }
@@ -91,9 +90,9 @@ fn trouble(state: &Value) -> Option<(String, String)> {
     let state = &state["state"];
     let (waiting, ended) = (&state["waiting"], &state["terminated"]);
     let (kind, reason) = if waiting.is_object() {
-        (waiting, text(waiting, "/reason").to_owned())
+        (waiting, string_at(waiting, "/reason").to_owned())
     } else if ended.is_object() {
-        let reason = match (text(ended, "/reason"), number(ended, "/exitCode")) {
+        let reason = match (string_at(ended, "/reason"), integer_or_zero(ended, "/exitCode")) {
             ("", 0) => "Completed".to_owned(),
             ("", code) => format!("ExitCode:{code}"),
             (reason, _) => reason.to_owned(),
@@ -102,7 +101,7 @@ fn trouble(state: &Value) -> Option<(String, String)> {
     } else {
         return None;
     };
-    (!reason.is_empty()).then(|| (reason, text(kind, "/message").to_owned()))
+    (!reason.is_empty()).then(|| (reason, string_at(kind, "/message").to_owned()))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! All of it is done by patches of `spec`, so that any Kubernetes with our definitions will do.
 
+use basalt_api::json::string_at;
 use basalt_api::names;
 use basalt_api::resource_kind::QUEUE;
 use clap::{Args, ValueEnum};
@@ -11,7 +12,7 @@ use super::spec::{SpecArgs, State};
 use super::{above, show_done};
 use crate::error::CliError;
 use crate::name::queue::{Name, Names};
-use crate::output::{self, ObjectFormat, text};
+use crate::output::{self, ObjectFormat};
 use crate::session::Session;
 use crate::tally::Tally;
 use crate::terminal::neutral;
@@ -106,7 +107,7 @@ async fn closed_above(queue: &Value, session: &mut Session<'_>) -> Option<String
             return None;
         }
         let queue = session.get(QUEUE, None, &parent).await.ok()?;
-        if text(&queue, "/spec/state") == State::Closed.word() {
+        if string_at(&queue, "/spec/state") == State::Closed.word() {
             return Some(parent);
         }
         above(&queue)?.clone_into(&mut parent);

@@ -1,5 +1,6 @@
 //! `vcctl queue list` and `children`
 
+use basalt_api::json::{integer_or_zero, string_at};
 use basalt_api::resource_kind::QUEUE;
 use clap::Args;
 use serde_json::Value;
@@ -8,7 +9,7 @@ use super::{above, all, deserved, name, state_colour};
 use crate::error::CliError;
 use crate::name::queue::Name;
 use crate::output::table::{Cell, Table};
-use crate::output::{self, Format, number, text};
+use crate::output::{self, Format};
 use crate::resources;
 use crate::session::Session;
 use crate::terminal::neutral;
@@ -70,7 +71,7 @@ const AFTER_PARENT: [&str; 5] = [
 pub(super) fn total(queue: &Value) -> i64 {
     let counters = BEFORE_STATE.iter().chain(&AFTER_PARENT);
     counters
-        .map(|pointer| number(queue, pointer))
+        .map(|pointer| integer_or_zero(queue, pointer))
         .fold(0, i64::saturating_add)
 }
 
@@ -100,16 +101,16 @@ pub(super) fn table(queues: &[Value], wide: bool) -> Table {
 }
 
 fn row(queue: &Value, wide: bool) -> Vec<Cell> {
-    let state = text(queue, "/status/state");
+    let state = string_at(queue, "/status/state");
     let mut cells: Vec<Cell> = vec![
         name(queue).into(),
-        number(queue, "/spec/weight").into(),
+        integer_or_zero(queue, "/spec/weight").into(),
         total(queue).into(),
     ];
-    cells.extend(BEFORE_STATE.iter().map(|p| Cell::from(number(queue, p))));
+    cells.extend(BEFORE_STATE.iter().map(|p| Cell::from(integer_or_zero(queue, p))));
     cells.push(Cell::from(state).coloured(state_colour(state)));
-    cells.push(text(queue, "/spec/parent").into());
-    cells.extend(AFTER_PARENT.iter().map(|p| Cell::from(number(queue, p))));
+    cells.push(string_at(queue, "/spec/parent").into());
+    cells.extend(AFTER_PARENT.iter().map(|p| Cell::from(integer_or_zero(queue, p))));
     if wide {
         cells.extend([
             Cell::new(resources::show(&queue["status"]["allocated"])),

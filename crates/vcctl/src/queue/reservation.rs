@@ -1,8 +1,8 @@
 //! What is reserved for a queue, as people read it.
 
+use basalt_api::json::{integer_or_zero, string_at};
 use serde_json::{Value, json};
 
-use crate::output::{number, text};
 use crate::resources::{canonical, show};
 use crate::terminal::Colour;
 
@@ -28,7 +28,9 @@ impl<'a> Reservation<'a> {
 
     fn condition(self) -> Option<&'a Value> {
         let conditions = self.queue["status"]["conditions"].as_array()?;
-        conditions.iter().find(|one| text(one, "/type") == "ReservationMet")
+        conditions
+            .iter()
+            .find(|one| string_at(one, "/type") == "ReservationMet")
     }
 
     /// What is asked for besides amounts: the policy, and the part of the nodes.
@@ -36,7 +38,7 @@ impl<'a> Reservation<'a> {
         let guarantee = &self.queue["spec"]["guarantee"];
         let percentage = &guarantee["percentage"];
         let mut parts = Vec::new();
-        let policy = text(guarantee, "/policy");
+        let policy = string_at(guarantee, "/policy");
         if !policy.is_empty() {
             parts.push(policy.to_owned());
         } else if percentage.is_object() || guarantee["resource"].as_object().is_some_and(|list| !list.is_empty()) {
@@ -77,7 +79,7 @@ impl<'a> Reservation<'a> {
 
     /// How it stands: `met`, `waiting for 3 pods to end`, or what is in the way.
     pub(super) fn standing(self) -> (String, Option<Colour>) {
-        let waiting = number(self.held, "/waitingFor");
+        let waiting = integer_or_zero(self.held, "/waitingFor");
         let pods = if waiting == 1 {
             "1 pod".to_owned()
         } else {
@@ -91,10 +93,10 @@ impl<'a> Reservation<'a> {
             };
             return (said, Some(Colour::Yellow));
         };
-        if text(condition, "/status") == "True" {
+        if string_at(condition, "/status") == "True" {
             return ("met".to_owned(), Some(Colour::Green));
         }
-        match text(condition, "/reason") {
+        match string_at(condition, "/reason") {
             "WaitingForPods" => (format!("waiting for {pods} to end"), Some(Colour::Yellow)),
             "Evicting" => (format!("waiting for {pods} to be evicted"), Some(Colour::Yellow)),
             "EvictionBlocked" => (format!("not met: {pods} cannot be evicted"), Some(Colour::Red)),
@@ -108,7 +110,7 @@ impl<'a> Reservation<'a> {
             return Value::Null;
         }
         let condition = self.condition().unwrap_or(&Value::Null);
-        let met = match text(condition, "/status") {
+        let met = match string_at(condition, "/status") {
             "True" => Value::Bool(true),
             "False" => Value::Bool(false),
             _ => Value::Null,
@@ -118,9 +120,9 @@ impl<'a> Reservation<'a> {
             "nodes": self.nodes().collect::<Vec<_>>(),
             "idle": canonical(self.idle()),
             "used": canonical(&self.held["used"]),
-            "waitingFor": number(self.held, "/waitingFor"),
+            "waitingFor": integer_or_zero(self.held, "/waitingFor"),
             "met": met,
-            "reason": text(condition, "/reason"),
+            "reason": string_at(condition, "/reason"),
         })
     }
 }

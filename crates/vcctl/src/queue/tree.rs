@@ -5,6 +5,7 @@ mod forest;
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::{integer_or_zero, string_at};
 use basalt_api::resource_kind::QUEUE;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use super::reservation::Reservation;
 use super::{above, all, deserved, name};
 use crate::error::CliError;
 use crate::name::queue::MaybeName;
-use crate::output::{self, number, text};
+use crate::output;
 use crate::resources::canonical;
 use crate::session::Session;
 use crate::terminal::neutral;
@@ -100,12 +101,12 @@ fn data(branches: &[Branch<'_>]) -> Value {
         json!({
             "name": name(queue),
             "depth": branch.depth,
-            "parent": text(queue, "/spec/parent"),
+            "parent": string_at(queue, "/spec/parent"),
             "children": branch.children,
             "problem": branch.problem.as_ref().map(|problem| json!({"code": problem.code(), "message": problem.to_string()})),
-            "state": text(queue, "/status/state"),
-            "weight": number(queue, "/spec/weight"),
-            "share": text(queue, "/status/share"),
+            "state": string_at(queue, "/status/state"),
+            "weight": integer_or_zero(queue, "/spec/weight"),
+            "share": string_at(queue, "/status/share"),
             "allocated": canonical(&queue["status"]["allocated"]),
             "deserved": canonical(deserved(queue)),
             "guarantee": canonical(&queue["spec"]["guarantee"]["resource"]),

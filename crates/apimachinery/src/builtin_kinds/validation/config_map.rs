@@ -1,6 +1,6 @@
 //! Rules for config maps and secrets.
 
-use super::text;
+use super::string_at;
 use crate::{
     field_error::{FieldError, key},
     json::annotation,
@@ -76,7 +76,7 @@ pub(super) fn secret(secret: &Value, old: Option<&Value>, errors: &mut Vec<Field
     {
         errors.push(FieldError::too_long("data", BYTES_MAX));
     }
-    let kind = text(secret, "type");
+    let kind = string_at(secret, "type");
     let has = |name: &str| entries(secret, "data").any(|(found, _)| found == name);
     let needed: &[&str] = match kind {
         "kubernetes.io/tls" => &["tls.crt", "tls.key"],

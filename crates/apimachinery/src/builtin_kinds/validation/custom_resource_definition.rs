@@ -1,9 +1,8 @@
 //! Rules for CustomResourceDefinitions.
 
-use super::{immutable, list, text};
+use super::{immutable, list_at, string_at};
 use crate::{
     field_error::{FieldError, child, index},
-    json::string_at,
     names,
     schema::structural_errors,
     table::JsonPath,
@@ -15,7 +14,7 @@ pub(super) fn validate(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldE
     let empty = Value::Object(Map::new());
     let spec = new.get("spec").unwrap_or(&empty);
     check_names(new, spec, errors);
-    match text(spec, "scope") {
+    match string_at(spec, "scope") {
         "" => errors.push(FieldError::required("spec.scope", "")),
         "Cluster" | "Namespaced" => {}
         other => errors.push(FieldError::not_supported(
@@ -34,7 +33,7 @@ pub(super) fn validate(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldE
 }
 
 fn check_names(new: &Value, spec: &Value, errors: &mut Vec<FieldError>) {
-    let group = text(spec, "group");
+    let group = string_at(spec, "group");
     if group.is_empty() {
         errors.push(FieldError::required("spec.group", ""));
     } else {
@@ -56,7 +55,7 @@ fn check_names(new: &Value, spec: &Value, errors: &mut Vec<FieldError>) {
     let given = spec.get("names").unwrap_or(&empty);
     for field in ["plural", "singular", "kind", "listKind"] {
         let path = child("spec.names", field);
-        match text(given, field) {
+        match string_at(given, field) {
             "" => errors.push(FieldError::required(path, "")),
             word => {
                 let wrong = names::dns_1035_label(&word.to_lowercase());
@@ -69,7 +68,7 @@ fn check_names(new: &Value, spec: &Value, errors: &mut Vec<FieldError>) {
         }
     }
     for field in ["shortNames", "categories"] {
-        for (position, word) in list(given, field).iter().enumerate() {
+        for (position, word) in list_at(given, field).iter().enumerate() {
             let word = word.as_str().unwrap_or_default();
             let path = index(&child("spec.names", field), position);
             let wrong = names::dns_1035_label(word);
@@ -81,7 +80,7 @@ fn check_names(new: &Value, spec: &Value, errors: &mut Vec<FieldError>) {
         }
     }
     let name = string_at(new, "/metadata/name");
-    if name != format!("{}.{group}", text(given, "plural")) {
+    if name != format!("{}.{group}", string_at(given, "plural")) {
         let words = "must be spec.names.plural+\".\"+spec.group";
         errors.push(FieldError::invalid("metadata.name", name, words));
     }
@@ -90,9 +89,9 @@ fn check_names(new: &Value, spec: &Value, errors: &mut Vec<FieldError>) {
 fn check_versions(spec: &Value, errors: &mut Vec<FieldError>) {
     let mut seen = BTreeSet::new();
     let mut stored = 0;
-    for (position, version) in list(spec, "versions").iter().enumerate() {
+    for (position, version) in list_at(spec, "versions").iter().enumerate() {
         let path = index("spec.versions", position);
-        let name = text(version, "name");
+        let name = string_at(version, "name");
         let wrong = names::dns_1035_label(name);
         errors.extend(
             wrong
@@ -118,9 +117,9 @@ fn check_versions(spec: &Value, errors: &mut Vec<FieldError>) {
         errors.push(FieldError::required("spec.versions", "must have at least one version"));
     } else if stored != 1 {
         let versions = Value::from(
-            list(spec, "versions")
+            list_at(spec, "versions")
                 .iter()
-                .map(|version| text(version, "name"))
+                .map(|version| string_at(version, "name"))
                 .collect::<Vec<_>>(),
         );
         let words = "must have exactly one version marked as storage version";
@@ -129,19 +128,19 @@ fn check_versions(spec: &Value, errors: &mut Vec<FieldError>) {
 }
 
 fn check_columns(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    for (position, column) in list(version, "additionalPrinterColumns").iter().enumerate() {
+    for (position, column) in list_at(version, "additionalPrinterColumns").iter().enumerate() {
         let at = index(&child(path, "additionalPrinterColumns"), position);
         for field in ["name", "type", "jsonPath"] {
-            if text(column, field).is_empty() {
+            if string_at(column, field).is_empty() {
                 errors.push(FieldError::required(child(&at, field), ""));
             }
         }
         let kinds = ["boolean", "date", "integer", "number", "string"];
         super::pod::check_one_of(column, "type", &at, &kinds, errors);
-        if let Err(error) = JsonPath::parse(text(column, "jsonPath")) {
+        if let Err(error) = JsonPath::parse(string_at(column, "jsonPath")) {
             errors.push(FieldError::invalid(
                 child(&at, "jsonPath"),
-                text(column, "jsonPath"),
+                string_at(column, "jsonPath"),
                 error.reason,
             ));
         }

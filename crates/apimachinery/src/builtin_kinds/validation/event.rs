@@ -1,10 +1,7 @@
 //! Rules for events.
 
-use super::text;
-use crate::{
-    field_error::{FieldError, child},
-    json::string_at,
-};
+use super::string_at;
+use crate::field_error::{FieldError, child};
 use serde_json::Value;
 
 pub(super) fn event(event: &Value, errors: &mut Vec<FieldError>) {
@@ -13,7 +10,7 @@ pub(super) fn event(event: &Value, errors: &mut Vec<FieldError>) {
         Some(object) => ("regarding", object),
         None => ("involvedObject", event.get("involvedObject").unwrap_or(&Value::Null)),
     };
-    let found = text(object, "namespace");
+    let found = string_at(object, "namespace");
     // Events about cluster-scoped objects live in the default namespace.
     let fits = if found.is_empty() {
         matches!(namespace, "default" | "kube-system" | "")

@@ -1,6 +1,6 @@
 //! Rules for the metadata of every object.
 
-use super::{immutable, label_errors, list, text};
+use super::{immutable, label_errors, list_at, string_at};
 use crate::{field_error::FieldError, names};
 use serde_json::{Map, Value};
 
@@ -66,7 +66,7 @@ pub fn validate_metadata(rule: NameRule, new: &Value, old: Option<&Value>) -> Ve
     check_labels(meta, &mut errors);
     check_annotations(meta, &mut errors);
     check_owners(meta, &mut errors);
-    for finalizer in list(meta, "finalizers") {
+    for finalizer in list_at(meta, "finalizers") {
         let name = finalizer.as_str().unwrap_or_default();
         let wrong = names::qualified(name);
         errors.extend(
@@ -82,7 +82,7 @@ pub fn validate_metadata(rule: NameRule, new: &Value, old: Option<&Value>) -> Ve
 }
 
 fn check_name(rule: NameRule, meta: &Value, errors: &mut Vec<FieldError>) {
-    let (name, prefix) = (text(meta, "name"), text(meta, "generateName"));
+    let (name, prefix) = (string_at(meta, "name"), string_at(meta, "generateName"));
     if !prefix.is_empty() {
         // A prefix may end with what only the generated part completes.
         let completed = prefix.strip_suffix('-').map(|rest| format!("{rest}a"));
@@ -139,8 +139,8 @@ fn check_annotations(meta: &Value, errors: &mut Vec<FieldError>) {
 fn check_owners(meta: &Value, errors: &mut Vec<FieldError>) {
     let path = "metadata.ownerReferences";
     let mut controller: Option<String> = None;
-    for owner in list(meta, "ownerReferences") {
-        let api_version = text(owner, "apiVersion");
+    for owner in list_at(meta, "ownerReferences") {
+        let api_version = string_at(owner, "apiVersion");
         if api_version.rsplit('/').next().unwrap_or_default().is_empty() {
             errors.push(FieldError::invalid(
                 format!("{path}.apiVersion"),
@@ -149,23 +149,23 @@ fn check_owners(meta: &Value, errors: &mut Vec<FieldError>) {
             ));
         }
         for field in ["kind", "name", "uid"] {
-            if text(owner, field).is_empty() {
+            if string_at(owner, field).is_empty() {
                 errors.push(FieldError::invalid(format!("{path}.{field}"), "", "must not be empty"));
             }
         }
-        if api_version == "v1" && text(owner, "kind") == "Event" {
+        if api_version == "v1" && string_at(owner, "kind") == "Event" {
             let words = "/v1, Kind=Event is disallowed from being an owner";
             errors.push(FieldError::invalid(path, owner.clone(), words));
         }
         if owner.get("controller") == Some(&Value::Bool(true)) {
-            let this = format!("{}/{}", text(owner, "kind"), text(owner, "name"));
+            let this = format!("{}/{}", string_at(owner, "kind"), string_at(owner, "name"));
             if let Some(first) = &controller {
                 let words = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
                 );
                 errors.push(FieldError::invalid(
                     path,
-                    Value::from(list(meta, "ownerReferences").to_vec()),
+                    Value::from(list_at(meta, "ownerReferences").to_vec()),
                     words,
                 ));
             } else {
@@ -198,7 +198,7 @@ fn check_change(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     let finalizers = |object: &Value| -> Vec<String> {
         let found = object
             .get("metadata")
-            .map(|meta| list(meta, "finalizers"))
+            .map(|meta| list_at(meta, "finalizers"))
             .unwrap_or_default();
         found
             .iter()

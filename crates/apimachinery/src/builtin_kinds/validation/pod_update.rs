@@ -1,6 +1,6 @@
 //! What may change in a pod that exists: very little.
 
-use super::{list, number, pod, text};
+use super::{integer_at, list_at, pod, string_at};
 use crate::field_error::{FieldError, child, index};
 use serde_json::{Map, Value};
 
@@ -15,13 +15,13 @@ pub(super) fn validate(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
         return;
     }
     for field in ["containers", "initContainers"] {
-        if list(new, field).len() != list(old, field).len() {
+        if list_at(new, field).len() != list_at(old, field).len() {
             let words = "pod updates may not add or remove containers";
             errors.push(FieldError::forbidden(child("spec", field), words));
             return;
         }
-        for (position, container) in list(new, field).iter().enumerate() {
-            if text(container, "image").is_empty() {
+        for (position, container) in list_at(new, field).iter().enumerate() {
+            if string_at(container, "image").is_empty() {
                 let at = index(&child("spec", field), position);
                 errors.push(FieldError::required(child(&at, "image"), ""));
             }
@@ -41,13 +41,13 @@ fn frozen(spec: &Value, old: &Value) -> Value {
     let Some(fields) = spec.as_object_mut() else {
         return spec;
     };
-    let gated = !list(old, "schedulingGates").is_empty();
+    let gated = !list_at(old, "schedulingGates").is_empty();
     let mut free = vec!["activeDeadlineSeconds", "tolerations", "schedulingGates"];
     if gated {
         // A gated pod is not scheduled yet: where it may run can still be narrowed.
         free.extend(["nodeSelector", "affinity"]);
     }
-    if number(old, "terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0) {
+    if integer_at(old, "terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0) {
         free.push("terminationGracePeriodSeconds");
     }
     fields.retain(|field, _| !free.contains(&field.as_str()));
@@ -63,8 +63,8 @@ fn frozen(spec: &Value, old: &Value) -> Value {
 fn check_deadline(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     let path = "spec.activeDeadlineSeconds";
     match (
-        number(new, "activeDeadlineSeconds"),
-        number(old, "activeDeadlineSeconds"),
+        integer_at(new, "activeDeadlineSeconds"),
+        integer_at(old, "activeDeadlineSeconds"),
     ) {
         (Some(seconds), _) if !(1..=i64::from(i32::MAX)).contains(&seconds) => {
             errors.push(FieldError::invalid(
@@ -89,7 +89,7 @@ fn check_deadline(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
 }
 
 fn check_tolerations(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
-    let (wanted, before) = (list(new, "tolerations"), list(old, "tolerations"));
+    let (wanted, before) = (list_at(new, "tolerations"), list_at(old, "tolerations"));
     let without_seconds = |toleration: &Value| {
         let mut toleration = toleration.clone();
         if let Some(fields) = toleration.as_object_mut() {
@@ -109,13 +109,13 @@ fn check_tolerations(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
 }
 
 fn check_gates(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
-    for gate in list(new, "schedulingGates")
+    for gate in list_at(new, "schedulingGates")
         .iter()
-        .filter(|gate| !list(old, "schedulingGates").contains(gate))
+        .filter(|gate| !list_at(old, "schedulingGates").contains(gate))
     {
         let words = format!(
             "only deletion is allowed, but found new scheduling gate '{}'",
-            text(gate, "name")
+            string_at(gate, "name")
         );
         errors.push(FieldError::forbidden("spec.schedulingGates", words));
     }

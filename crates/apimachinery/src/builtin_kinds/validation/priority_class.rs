@@ -1,6 +1,6 @@
 //! Rules for priority classes.
 
-use super::{number, pod::check_one_of};
+use super::{integer_at, pod::check_one_of};
 use crate::{field_error::FieldError, json::string_at};
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ pub const SYSTEM_PRIORITY_CLASSES: [(&str, i64); 2] = [
 
 pub(super) fn priority_class(class: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let name = string_at(class, "/metadata/name");
-    let value = number(class, "value").unwrap_or_default();
+    let value = integer_at(class, "value").unwrap_or_default();
     if name.starts_with("system-") {
         if !SYSTEM_PRIORITY_CLASSES.contains(&(name, value)) {
             let words = format!(

@@ -1,9 +1,9 @@
 //! Rules for resource quotas and limit ranges.
 
 use super::{
-    list,
+    list_at,
     pod::{quantity, quantity_words},
-    text,
+    string_at,
 };
 use crate::{
     field_error::{FieldError, child, index, key},
@@ -39,9 +39,9 @@ pub(super) fn amounts(map: Option<&Value>, path: &str, errors: &mut Vec<FieldErr
 
 pub(super) fn limit_range(spec: &Value, errors: &mut Vec<FieldError>) {
     let mut seen = BTreeSet::new();
-    for (position, item) in list(spec, "limits").iter().enumerate() {
+    for (position, item) in list_at(spec, "limits").iter().enumerate() {
         let at = index("spec.limits", position);
-        let kind = text(item, "type");
+        let kind = string_at(item, "type");
         if kind.is_empty() {
             errors.push(FieldError::required(child(&at, "type"), ""));
         } else if !seen.insert(kind) {

@@ -1,6 +1,6 @@
 //! Rules for roles and role bindings.
 
-use super::{list, text};
+use super::{list_at, string_at};
 use crate::{
     field_error::{FieldError, child, index},
     names,
@@ -8,27 +8,27 @@ use crate::{
 use serde_json::{Map, Value};
 
 pub(super) fn role(kind: &str, role: &Value, errors: &mut Vec<FieldError>) {
-    for (position, rule) in list(role, "rules").iter().enumerate() {
+    for (position, rule) in list_at(role, "rules").iter().enumerate() {
         let at = index("rules", position);
         let required = |field: &str, words: &str| FieldError::required(child(&at, field), words);
-        if list(rule, "verbs").is_empty() {
+        if list_at(rule, "verbs").is_empty() {
             errors.push(required("verbs", "verbs must contain at least one value"));
         }
-        if !list(rule, "nonResourceURLs").is_empty() {
+        if !list_at(rule, "nonResourceURLs").is_empty() {
             if kind == "Role" {
-                let value = Value::from(list(rule, "nonResourceURLs").to_vec());
+                let value = Value::from(list_at(rule, "nonResourceURLs").to_vec());
                 let words = "namespaced rules cannot apply to non-resource URLs";
                 errors.push(FieldError::invalid(child(&at, "nonResourceURLs"), value, words));
             }
             continue;
         }
-        if list(rule, "apiGroups").is_empty() {
+        if list_at(rule, "apiGroups").is_empty() {
             errors.push(required(
                 "apiGroups",
                 "resource rules must supply at least one api group",
             ));
         }
-        if list(rule, "resources").is_empty() {
+        if list_at(rule, "resources").is_empty() {
             errors.push(required(
                 "resources",
                 "resource rules must supply at least one resource",
@@ -45,10 +45,14 @@ pub(super) fn binding(kind: &str, new: &Value, old: Option<&Value>, errors: &mut
     } else {
         &["ClusterRole"]
     };
-    if !kinds.contains(&text(role, "kind")) {
-        errors.push(FieldError::not_supported("roleRef.kind", text(role, "kind"), kinds));
+    if !kinds.contains(&string_at(role, "kind")) {
+        errors.push(FieldError::not_supported(
+            "roleRef.kind",
+            string_at(role, "kind"),
+            kinds,
+        ));
     }
-    match text(role, "name") {
+    match string_at(role, "name") {
         "" => errors.push(FieldError::required("roleRef.name", "")),
         name => {
             let wrong = names::path_segment(name);
@@ -59,13 +63,13 @@ pub(super) fn binding(kind: &str, new: &Value, old: Option<&Value>, errors: &mut
             );
         }
     }
-    for (position, subject) in list(new, "subjects").iter().enumerate() {
+    for (position, subject) in list_at(new, "subjects").iter().enumerate() {
         let at = index("subjects", position);
-        if text(subject, "name").is_empty() {
+        if string_at(subject, "name").is_empty() {
             errors.push(FieldError::required(child(&at, "name"), ""));
         }
-        match text(subject, "kind") {
-            "ServiceAccount" if text(subject, "namespace").is_empty() => {
+        match string_at(subject, "kind") {
+            "ServiceAccount" if string_at(subject, "namespace").is_empty() => {
                 errors.push(FieldError::required(child(&at, "namespace"), ""));
             }
             "ServiceAccount" | "User" | "Group" => {}

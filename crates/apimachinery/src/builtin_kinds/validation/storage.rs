@@ -1,10 +1,10 @@
 //! Rules for persistent volumes, their claims and storage classes.
 
 use super::{
-    immutable, list,
+    immutable, list_at,
     pod::{check_one_of, quantity, quantity_words},
     quota::amounts,
-    text,
+    string_at,
 };
 use crate::field_error::FieldError;
 use basalt_api::quantity::Quantity;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
 fn access_modes(spec: &Value, errors: &mut Vec<FieldError>) {
-    let modes = list(spec, "accessModes");
+    let modes = list_at(spec, "accessModes");
     if modes.is_empty() {
         errors.push(FieldError::required(
             "spec.accessModes",
@@ -108,7 +108,7 @@ pub(super) fn volume(spec: &Value, errors: &mut Vec<FieldError>) {
 }
 
 pub(super) fn storage_class(class: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    if text(class, "provisioner").is_empty() {
+    if string_at(class, "provisioner").is_empty() {
         errors.push(FieldError::required("provisioner", ""));
     }
     check_one_of(class, "reclaimPolicy", "", &["Delete", "Retain"], errors);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use basalt_api::backoff::Backoff;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
@@ -21,7 +22,10 @@ use super::watches::Kind;
 use super::{Agent, Answer, Message, users};
 use crate::events::Note;
 
-const RETRY_LAST: Duration = Duration::from_secs(30);
+/// Delays until a status that could not be written is written again.
+const WRITE_RETRY: Backoff = Backoff::new(RETRY_FIRST, Duration::from_secs(30));
+/// Delays until a pod that could not be started is tried again.
+const ROOM_RETRY: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_mins(1));
 
 impl Agent {
     pub(super) fn pod_applied(&mut self, object: Pod) {
@@ -293,7 +297,7 @@ impl Agent {
         let waits = matches!(stage, Stage::Waiting { .. });
         pod.stage = stage;
         pod.attempts = pod.attempts.saturating_add(1);
-        let wait = (Duration::from_secs(1) * (1 << pod.attempts.min(6))).min(Duration::from_mins(1));
+        let wait = ROOM_RETRY.delay_after(pod.attempts);
         let wait = pod.time_left(Timestamp::now()).map_or(wait, |left| wait.min(left));
         if let Some(pod) = self.pods.get(uid) {
             self.note(pod, note);
@@ -424,7 +428,7 @@ impl Agent {
             Answer::Failed => {
                 pod.shown = Value::Null;
                 pod.attempts = pod.attempts.saturating_add(1);
-                let wait = (RETRY_FIRST * (1 << pod.attempts.min(10))).min(RETRY_LAST);
+                let wait = WRITE_RETRY.delay_after(pod.attempts);
                 return self.look_later(uid, wait);
             }
         }

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use basalt_api::backoff::Backoff;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::{Instant, sleep};
 
@@ -55,6 +56,7 @@ pub(super) async fn live(pod: Rc<Pod>, plan: ContainerPlan, role: Role, stop: St
 
 async fn run_again_and_again(pod: &Rc<Pod>, plan: &ContainerPlan, role: Role, mut stop: StopWatch) -> Option<Ended> {
     let (first, longest) = pod.plan.backoff_ms;
+    let mut backoff = Backoff::new(Duration::from_millis(first), Duration::from_millis(longest));
     // One restart is free, as in Kubernetes.
     let mut pause = Duration::ZERO;
     let mut run = 0_u32;
@@ -68,6 +70,7 @@ async fn run_again_and_again(pod: &Rc<Pod>, plan: &ContainerPlan, role: Role, mu
             return Some(ended);
         }
         if begin.elapsed() >= LONG_RUN {
+            backoff.reset();
             pause = Duration::ZERO;
         }
         wait_state(pod, plan, &ended, pause);
@@ -75,10 +78,7 @@ async fn run_again_and_again(pod: &Rc<Pod>, plan: &ContainerPlan, role: Role, mu
             () = sleep(pause) => {}
             _ = stop.wanted() => return Some(ended),
         }
-        pause = pause
-            .saturating_mul(2)
-            .max(Duration::from_millis(first))
-            .min(Duration::from_millis(longest));
+        pause = backoff.next_delay();
         run = run.saturating_add(1);
     }
 }

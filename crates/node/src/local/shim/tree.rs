@@ -4,12 +4,16 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::Duration;
 
+use basalt_api::backoff::Backoff;
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep_until};
 
 use super::cgroups::Cgroups;
 use super::reaper::Reaper;
 use crate::local::process::{self, Stat};
+
+/// Delays until processes that are still there are killed again.
+const KILL_AGAIN: Backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(100));
 
 /// All processes of one run of a container.
 #[derive(Debug)]
@@ -68,15 +72,14 @@ impl Tree {
 
     /// Kills until nothing is left.
     pub(super) async fn kill(&self, reaper: &Reaper) {
-        let mut pause = Duration::from_millis(1);
+        let mut backoff = KILL_AGAIN;
         while !self.gone(reaper) {
             if self.cgroups.any() {
                 self.cgroups.kill();
             } else {
                 kill_all(&self.members());
             }
-            let again = Instant::now() + pause;
-            pause = (pause * 2).min(Duration::from_millis(100));
+            let again = Instant::now() + backoff.next_delay();
             tokio::select! {
                 () = reaper.changed() => {}
                 () = sleep_until(again) => {}
@@ -87,12 +90,11 @@ impl Tree {
 
 /// Kills everything below the shim until nothing is left: orphans that belong to no container any more.
 pub(super) async fn kill_below(reaper: &Reaper) {
-    let mut pause = Duration::from_millis(1);
+    let mut backoff = KILL_AGAIN;
     while !reaper.alone() {
         let all = Stat::all().unwrap_or_default();
         kill_all(&descendants(&all, std::process::id()));
-        let again = Instant::now() + pause;
-        pause = (pause * 2).min(Duration::from_millis(100));
+        let again = Instant::now() + backoff.next_delay();
         tokio::select! {
             () = reaper.changed() => {}
             () = sleep_until(again) => {}

@@ -7,9 +7,9 @@ use basalt_audit::{Finding, Rules, World, judge};
 use basalt_engine::plan::{Bind, Plan, split_key};
 use serde_json::{Value, json};
 
-use crate::api::meta::text;
 use crate::api::{Key, Kind, Report};
 use crate::decision;
+use basalt_api::json::string_at;
 
 /// Judges every decision of the scheduler by what the scheduler has observed.
 pub(super) struct DecisionJudge {
@@ -39,7 +39,7 @@ impl DecisionJudge {
     }
 
     pub(super) fn observe(&mut self, report: &Report) {
-        if report.gone || !text(&report.object, "/spec/nodeName").is_empty() {
+        if report.gone || !string_at(&report.object, "/spec/nodeName").is_empty() {
             self.believed.remove(&report.key);
         }
         if report.gone {
@@ -62,7 +62,10 @@ impl DecisionJudge {
     pub(super) fn judge(&mut self, plan: &Plan) {
         let mut seen = self.seen.clone();
         for (key, (uid, node)) in &self.believed {
-            if let Some(pod) = seen.get_mut(key).filter(|pod| text(pod, "/metadata/uid") == &**uid) {
+            if let Some(pod) = seen
+                .get_mut(key)
+                .filter(|pod| string_at(pod, "/metadata/uid") == &**uid)
+            {
                 Arc::make_mut(pod)["spec"]["nodeName"] = json!(node);
             }
         }

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::actor::controllers::request;
 use crate::actor::is_lost;
-use crate::api::meta::text;
 use crate::api::{Answer, Api, Key, Kind, Request};
+use basalt_api::json::string_at;
 
 /// How the scheduler binds the pods of a transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -149,8 +149,8 @@ pub(super) fn failed_binds(binds: &[Bind], answer: &Answer) -> Vec<FailedBind> {
 pub(super) fn after_conflict(api: &Api, bind: &Bind, message: String) -> Vec<FailedBind> {
     let (namespace, name) = split_key(&bind.pod);
     let pod = api.get(&Key::new(Kind::Pod, namespace, name));
-    let pod = pod.filter(|pod| text(pod, "/metadata/uid") == &*bind.uid);
-    if pod.is_some_and(|pod| text(pod, "/spec/nodeName") == &*bind.node) {
+    let pod = pod.filter(|pod| string_at(pod, "/metadata/uid") == &*bind.uid);
+    if pod.is_some_and(|pod| string_at(pod, "/spec/nodeName") == &*bind.node) {
         return Vec::new();
     }
     vec![FailedBind {
@@ -220,7 +220,7 @@ impl StatusQueue {
 
 /// Returns what the answer to a status write means; none if it was lost.
 pub(super) fn status_outcome(answer: &Answer) -> Option<StatusWriteOutcome> {
-    let version = |object: &Arc<Value>| text(object, "/metadata/resourceVersion").parse().ok();
+    let version = |object: &Arc<Value>| string_at(object, "/metadata/resourceVersion").parse().ok();
     match answer {
         Ok(object) => Some(StatusWriteOutcome::Written {
             resource_version: version(object),

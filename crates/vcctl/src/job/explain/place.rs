@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use basalt_api::json::{integer_or_zero, string_at};
 use basalt_api::names;
 use basalt_api::quantity::Quantity;
 use serde_json::Value;
 
-use crate::output::{number, text};
 use crate::resources::amount;
 
 /// More levels than any tree may have: where it is damaged, the way up ends.
@@ -20,7 +20,7 @@ impl<'a> Places<'a> {
         Self(
             queues
                 .iter()
-                .map(|queue| (text(queue, "/metadata/name"), queue))
+                .map(|queue| (string_at(queue, "/metadata/name"), queue))
                 .collect(),
         )
     }
@@ -42,7 +42,7 @@ impl<'a> Places<'a> {
 
     fn parent(&self, queue: &str) -> Option<&'a str> {
         let queue = self.0.get(queue).filter(|_| queue != names::ROOT_QUEUE)?;
-        Some(match text(queue, "/spec/parent") {
+        Some(match string_at(queue, "/spec/parent") {
             "" => names::ROOT_QUEUE,
             parent => parent,
         })
@@ -51,7 +51,7 @@ impl<'a> Places<'a> {
     /// Jobs that wait in a queue, by its status.
     pub(super) fn waiting(&self, queue: &str) -> Option<i64> {
         let queue = self.0.get(queue)?;
-        Some(number(queue, "/status/pending").saturating_add(number(queue, "/status/inqueue")))
+        Some(integer_or_zero(queue, "/status/pending").saturating_add(integer_or_zero(queue, "/status/inqueue")))
     }
 
     /// What a queue holds of a resource: each of its children that holds any, or the queue itself.

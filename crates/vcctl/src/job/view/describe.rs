@@ -1,5 +1,6 @@
 //! A job as text: blocks as `kubectl describe` has them.
 
+use basalt_api::json::{integer_or_zero, string_at};
 use basalt_api::names;
 use serde_json::{Map, Value};
 
@@ -8,7 +9,6 @@ use crate::events;
 use crate::output::age::age;
 use crate::output::page::{Page, moment};
 use crate::output::table::{Cell, Table};
-use crate::output::{number, text};
 use crate::pod;
 use crate::resources;
 use crate::terminal::Look;
@@ -33,8 +33,8 @@ impl Subject<'_> {
         let group = self.group.as_ref().map(Option::as_ref);
         match group {
             Ok(Some(group)) => {
-                page.line("Pod group", text(group, "/metadata/name"));
-                page.line("Group phase", text(group, "/status/phase"));
+                page.line("Pod group", string_at(group, "/metadata/name"));
+                page.line("Group phase", string_at(group, "/status/phase"));
                 let waits = if is_finished(job) {
                     Vec::new()
                 } else {
@@ -59,7 +59,7 @@ impl Subject<'_> {
             .ok()
             .and_then(|pods| pods.len().checked_sub(PODS + 1))
         {
-            let name = text(job, "/metadata/name");
+            let name = string_at(job, "/metadata/name");
             page.line("More pods", &format!("{}, see `vcctl pod list -j {name}`", more + 1));
         }
         page.block("Timeline", &timeline(job, now));
@@ -74,30 +74,33 @@ impl Subject<'_> {
 }
 
 fn head(page: &mut Page, job: &Value, now: jiff::Timestamp) {
-    page.line("Name", text(job, "/metadata/name"));
-    page.line("Namespace", text(job, "/metadata/namespace"));
-    page.line("Created", &moment(text(job, "/metadata/creationTimestamp"), now));
-    let deleted = text(job, "/metadata/deletionTimestamp");
+    page.line("Name", string_at(job, "/metadata/name"));
+    page.line("Namespace", string_at(job, "/metadata/namespace"));
+    page.line("Created", &moment(string_at(job, "/metadata/creationTimestamp"), now));
+    let deleted = string_at(job, "/metadata/deletionTimestamp");
     if !deleted.is_empty() {
         page.line("Deleted", &format!("{}, not gone yet", moment(deleted, now)));
     }
     page.line_if_any("Labels", &pairs(&job["metadata"]["labels"]));
     page.line_if_any("Annotations", &pairs(&job["metadata"]["annotations"]));
-    let phase = text(job, "/status/state/phase");
+    let phase = string_at(job, "/status/state/phase");
     page.painted("Phase", phase, colour(phase));
-    page.line_if_any("Reason", text(job, "/status/state/reason"));
-    page.line_if_any("Message", text(job, "/status/state/message"));
-    page.line_if_any("Ran for", text(job, "/status/runningDuration"));
-    let retries = number(job, "/status/retryCount");
-    page.line("Retries", &format!("{retries} of {}", number(job, "/spec/maxRetry")));
+    page.line_if_any("Reason", string_at(job, "/status/state/reason"));
+    page.line_if_any("Message", string_at(job, "/status/state/message"));
+    page.line_if_any("Ran for", string_at(job, "/status/runningDuration"));
+    let retries = integer_or_zero(job, "/status/retryCount");
+    page.line(
+        "Retries",
+        &format!("{retries} of {}", integer_or_zero(job, "/spec/maxRetry")),
+    );
 }
 
 fn spec(page: &mut Page, job: &Value) {
     let spec = &job["spec"];
     page.line("Queue", queue(job));
-    page.line("Scheduler", text(spec, "/schedulerName"));
-    page.line_if_any("Priority", text(spec, "/priorityClassName"));
-    let need = number(spec, "/minAvailable");
+    page.line("Scheduler", string_at(spec, "/schedulerName"));
+    page.line_if_any("Priority", string_at(spec, "/priorityClassName"));
+    let need = integer_or_zero(spec, "/minAvailable");
     page.line("Pods", &format!("{}, {need} must run together", replicas(job)));
     if let Some(success) = spec["minSuccess"].as_i64() {
         page.line("Min success", &format!("{success} pods"));
@@ -119,20 +122,20 @@ fn spec(page: &mut Page, job: &Value) {
 /// `PodFailed: RestartJob, exit code 3: AbortJob`
 fn policies(of: &Value) -> String {
     let one = |policy: &Value| {
-        let mut when: Vec<String> = Some(text(policy, "/event"))
+        let mut when: Vec<String> = Some(string_at(policy, "/event"))
             .filter(|event| !event.is_empty())
             .into_iter()
             .chain(words(&policy["events"]))
             .map(str::to_owned)
             .collect();
         when.extend(policy["exitCode"].as_i64().map(|code| format!("exit code {code}")));
-        let timeout = text(policy, "/timeout");
+        let timeout = string_at(policy, "/timeout");
         let after = if timeout.is_empty() {
             String::new()
         } else {
             format!(" after {timeout}")
         };
-        format!("{}: {}{after}", when.join("|"), text(policy, "/action"))
+        format!("{}: {}{after}", when.join("|"), string_at(policy, "/action"))
     };
     let all: Vec<String> = of["policies"].as_array().into_iter().flatten().map(one).collect();
     all.join(", ")
@@ -171,20 +174,22 @@ fn task_table(job: &Value) -> Table {
         "Policies",
     ]);
     for task in tasks(job) {
-        let name = text(task, "/name");
+        let name = string_at(task, "/name");
         let counts = &job["status"]["taskStatusCount"][name]["phase"];
         let containers = || {
             let containers = task.pointer("/template/spec/containers").and_then(Value::as_array);
             containers.into_iter().flatten()
         };
-        let replicas = number(task, "/replicas");
+        let replicas = integer_or_zero(task, "/replicas");
         let mut row: Vec<Cell> = vec![
             name.into(),
             replicas.into(),
             task["minAvailable"].as_i64().unwrap_or(replicas).into(),
         ];
-        row.extend(["Pending", "Running", "Succeeded", "Failed"].map(|phase| Cell::from(number(&counts[phase], ""))));
-        let images: Vec<&str> = containers().map(|container| text(container, "/image")).collect();
+        row.extend(
+            ["Pending", "Running", "Succeeded", "Failed"].map(|phase| Cell::from(integer_or_zero(&counts[phase], ""))),
+        );
+        let images: Vec<&str> = containers().map(|container| string_at(container, "/image")).collect();
         let requests = resources::sum(containers().map(|container| &container["resources"]["requests"]));
         let before: Vec<&str> = words(&task["dependsOn"]["name"]).collect();
         row.extend([
@@ -200,11 +205,16 @@ fn task_table(job: &Value) -> Table {
 
 /// The phases that it went through, when, and how long each lasted.
 fn timeline(job: &Value, now: jiff::Timestamp) -> Table {
-    let created = text(job, "/metadata/creationTimestamp");
+    let created = string_at(job, "/metadata/creationTimestamp");
     let mut steps = vec![(created, "Created")];
     let conditions = job.pointer("/status/conditions").and_then(Value::as_array);
     let phases = conditions.into_iter().flatten();
-    steps.extend(phases.map(|condition| (text(condition, "/lastTransitionTime"), text(condition, "/status"))));
+    steps.extend(phases.map(|condition| {
+        (
+            string_at(condition, "/lastTransitionTime"),
+            string_at(condition, "/status"),
+        )
+    }));
     // All end with Z, so the order of the texts is that of the times; equal ones stay as they were written.
     steps.sort_by_key(|(time, _)| *time);
     let between = |from: &str, to: &str| to.parse().map_or(String::new(), |to| age(from, to));

@@ -1,12 +1,12 @@
 //! The tree as a table: names indented, numbers, and a bar in what is left of the line.
 
+use basalt_api::json::string_at;
 use serde_json::Value;
 
 use super::super::reservation::Reservation;
 use super::super::{deserved, name, state_colour};
 use super::forest::Branch;
 use crate::output::table::{Cell, Table};
-use crate::output::text;
 use crate::resources::{amount, show};
 use crate::terminal::Colour;
 
@@ -89,7 +89,7 @@ fn base(branches: &[Branch<'_>], amounts: impl Fn(&Branch<'_>) -> [String; 3]) -
     let mut table = Table::new(["Name", "State", "Allocated", "Deserved", "Capability"]);
     for branch in branches {
         let indented = format!("{}{}", "  ".repeat(branch.depth.min(DEEPEST)), name(branch.queue));
-        let state = text(branch.queue, "/status/state");
+        let state = string_at(branch.queue, "/status/state");
         let mut row = vec![Cell::new(indented), Cell::from(state).coloured(state_colour(state))];
         row.extend(amounts(branch).map(Cell::new));
         table.row(row);

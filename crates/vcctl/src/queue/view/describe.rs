@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use basalt_api::json::{integer_or_zero, string_at};
 use serde_json::Value;
 
 use super::super::reservation::Reservation;
@@ -9,7 +10,6 @@ use super::super::{deserved, list, name, state_colour};
 use crate::events;
 use crate::output::page::{Page, moment};
 use crate::output::table::{Cell, Table};
-use crate::output::{number, text};
 use crate::resources::{self, show};
 use crate::terminal::Look;
 
@@ -25,20 +25,20 @@ impl Subject<'_> {
         let queue = self.queue;
         let mut page = Page::new(look);
         page.line("Name", name(queue));
-        page.line("Created", &moment(text(queue, "/metadata/creationTimestamp"), now));
-        let deleted = text(queue, "/metadata/deletionTimestamp");
+        page.line("Created", &moment(string_at(queue, "/metadata/creationTimestamp"), now));
+        let deleted = string_at(queue, "/metadata/deletionTimestamp");
         if !deleted.is_empty() {
             page.line("Deleted", &format!("{}, not gone yet", moment(deleted, now)));
         }
-        let state = text(queue, "/status/state");
+        let state = string_at(queue, "/status/state");
         page.painted("State", state, state_colour(state));
-        page.line("Wanted state", text(queue, "/spec/state"));
-        page.line("Parent", text(queue, "/spec/parent"));
-        page.line("Weight", &number(queue, "/spec/weight").to_string());
-        page.line("Priority", &number(queue, "/spec/priority").to_string());
+        page.line("Wanted state", string_at(queue, "/spec/state"));
+        page.line("Parent", string_at(queue, "/spec/parent"));
+        page.line("Weight", &integer_or_zero(queue, "/spec/weight").to_string());
+        page.line("Priority", &integer_or_zero(queue, "/spec/priority").to_string());
         let reclaimable = queue["spec"]["reclaimable"].as_bool().unwrap_or(true);
         page.line("Reclaimable", if reclaimable { "yes" } else { "no" });
-        page.line("Share", text(queue, "/status/share"));
+        page.line("Share", string_at(queue, "/status/share"));
         reservation(&mut page, queue);
         match &self.children {
             Ok(children) => page.line("Children", &children.join(", ")),
@@ -127,7 +127,7 @@ fn counters(queue: &Value) -> Table {
         "aborted",
     ];
     let mut row = vec![Cell::from(list::total(queue))];
-    row.extend(names.map(|counter| Cell::from(number(&queue["status"], &format!("/{counter}")))));
+    row.extend(names.map(|counter| Cell::from(integer_or_zero(&queue["status"], &format!("/{counter}")))));
     table.row(row);
     table
 }
