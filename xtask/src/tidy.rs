@@ -12,7 +12,14 @@ use anyhow::{Context, Result};
 use crate::generate;
 
 /// Crates that decide and do nothing else: no async, no clock, no randomness, no sockets, no files.
-const PURE: [&str; 6] = ["engine", "scheduler", "controllers", "admission", "apimachinery", "audit"];
+const PURE: [&str; 6] = [
+    "engine",
+    "scheduler",
+    "controllers",
+    "admission",
+    "apimachinery",
+    "audit",
+];
 
 /// All findings about the workspace at `root`, sorted.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
