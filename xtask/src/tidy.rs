@@ -3,6 +3,7 @@
 
 mod architecture;
 mod lexer;
+mod purity;
 mod source;
 
 use std::path::{Path, PathBuf};
@@ -12,12 +13,20 @@ use anyhow::{Context, Result};
 use crate::generate;
 
 /// Crates that decide and do nothing else: no async, no clock, no randomness, no sockets, no files.
-const PURE: [&str; 6] = ["engine", "scheduler", "controllers", "admission", "apimachinery", "audit"];
+const PURE: [&str; 6] = [
+    "engine",
+    "scheduler",
+    "controllers",
+    "admission",
+    "apimachinery",
+    "audit",
+];
 
 /// All findings about the workspace at `root`, sorted.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let mut findings = generate::stale(root)?;
     findings.extend(architecture::check(root)?);
+    findings.extend(purity::check(root)?);
     for path in sources(root)? {
         let text =
             std::fs::read_to_string(root.join(&path)).with_context(|| format!("cannot read {}", path.display()))?;
