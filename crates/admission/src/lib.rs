@@ -4,6 +4,8 @@
 //! answers inside the embedded API server and behind a webhook. An update is judged with defaults
 //! filled into both the new and the stored object, so re-applying a manifest changes nothing.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod command;
 mod decision;
 mod delivery;

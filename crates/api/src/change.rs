@@ -22,8 +22,8 @@ pub enum EventType {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Change {
-    /// Create the object. "Already exists" counts as done: names are functions of their owner, and
-    /// the next view shows whose object holds the name.
+    /// Create the object. "Already exists" is a failure: names are functions of their owner, so either the view was old
+    /// or somebody else holds the name, and only a newer view tells which.
     Create {
         /// Where it goes; repeats what `object` says, so that nobody has to parse it.
         target: ObjectRef,
@@ -59,7 +59,7 @@ pub enum Change {
         /// The patch.
         patch: Value,
     },
-    /// Delete the object. "Not found" and "other uid" count as done.
+    /// Delete the object. "Not found" counts as done, and so does another uid.
     Delete {
         /// What to delete.
         target: ObjectRef,
@@ -84,4 +84,96 @@ pub enum Change {
         #[serde(rename = "type")]
         event_type: EventType,
     },
+}
+
+/// What the refusal of a change means for the decision that asked for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalMeaning {
+    /// Nothing is left to do: the change counts as done.
+    Done,
+    /// The decision was made from an old view of the object: decide again.
+    Outdated,
+    /// The change was not carried out.
+    Failed,
+}
+
+impl Change {
+    /// Returns what a refusal of this change means. This is the only place that says which answers count as done.
+    ///
+    /// `reason` is the one of the `Status` that the API server answered; `has_other_uid` says that it refused the request
+    /// because the object has another uid than the request names, which Kubernetes calls an invalid change of the uid.
+    pub fn refusal_meaning(&self, reason: &str, has_other_uid: bool) -> RefusalMeaning {
+        let is_outdated = reason == "Conflict" || has_other_uid;
+        match self {
+            Self::Create { .. } if reason == "AlreadyExists" => RefusalMeaning::Outdated,
+            Self::Create { .. } => RefusalMeaning::Failed,
+            // A namespace that is being deleted takes no events any more, and nothing depends on them.
+            Self::Event { .. } if matches!(reason, "NotFound" | "Forbidden") => RefusalMeaning::Done,
+            Self::Event { .. } => RefusalMeaning::Failed,
+            _ if reason == "NotFound" => RefusalMeaning::Done,
+            // Another object under the same name is not the one to delete; another version may be this one, changed since.
+            Self::Delete {
+                resource_version: None, ..
+            } if is_outdated => RefusalMeaning::Done,
+            _ if is_outdated => RefusalMeaning::Outdated,
+            _ => RefusalMeaning::Failed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::resource_kind;
+
+    #[test]
+    fn which_answers_count_as_done() {
+        use RefusalMeaning::{Done, Failed, Outdated};
+        let target = || ObjectRef::new(resource_kind::POD, "a", "b");
+        let create = Change::Create {
+            target: target(),
+            object: json!({}),
+        };
+        let patch = Change::Patch {
+            target: target(),
+            subresource: None,
+            uid: None,
+            resource_version: None,
+            merge: json!({}),
+        };
+        let strategic = Change::Strategic {
+            target: target(),
+            subresource: None,
+            uid: "u".to_owned(),
+            patch: json!({}),
+        };
+        let delete = |version: Option<&str>| Change::Delete {
+            target: target(),
+            uid: "u".to_owned(),
+            resource_version: version.map(str::to_owned),
+        };
+        let event = Change::Event {
+            regarding: target(),
+            uid: "u".to_owned(),
+            reason: "R".to_owned(),
+            message: "m".to_owned(),
+            event_type: EventType::Normal,
+        };
+        // AlreadyExists, Conflict, NotFound, Forbidden, another uid.
+        for (change, expected) in [
+            (create, [Outdated, Failed, Failed, Failed, Failed]),
+            (patch, [Failed, Outdated, Done, Failed, Outdated]),
+            (strategic, [Failed, Outdated, Done, Failed, Outdated]),
+            (delete(None), [Failed, Done, Done, Failed, Done]),
+            (delete(Some("7")), [Failed, Outdated, Done, Failed, Outdated]),
+            (event, [Failed, Failed, Done, Done, Failed]),
+        ] {
+            let reasons = ["AlreadyExists", "Conflict", "NotFound", "Forbidden"];
+            let mut found = reasons.map(|reason| change.refusal_meaning(reason, false)).to_vec();
+            found.push(change.refusal_meaning("Invalid", true));
+            assert_eq!(found, expected, "{change:?}");
+        }
+    }
 }

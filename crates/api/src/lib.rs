@@ -33,6 +33,7 @@ pub mod reason;
 pub mod resource_kind;
 pub mod rights;
 pub mod slim;
+pub mod stable_hash;
 pub mod work_queue;
 
 mod schema;

@@ -222,6 +222,15 @@ impl Quantity {
         }
     }
 
+    /// `count` times this, held at the largest amount that exists.
+    #[must_use]
+    pub fn saturating_mul(self, count: u64) -> Self {
+        Self {
+            nano: self.nano.saturating_mul(i128::from(count)).clamp(-MAX, MAX),
+            format: self.format,
+        }
+    }
+
     fn common_format(self, other: Self) -> Format {
         if self.is_zero() { other.format } else { self.format }
     }

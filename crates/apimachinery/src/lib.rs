@@ -6,6 +6,8 @@
 //!
 //! It has no async, no sockets, no files and no randomness, and time is an argument: the API server brings all of these.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
+
 pub mod builtin_kinds;
 pub mod openapi;
 pub mod patch;

@@ -7,6 +7,8 @@
 //! tells evictions that go round in circles. A [`QueueWatch`] is told of every single write, and knows what queues may
 //! accept, lose and be told. The [`oracle`] knows which nodes a reservation should lock.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod amounts;
 mod auditor;
 mod decision;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
+use basalt_api::stable_hash::StableHash;
 use basalt_audit::Rules;
 use basalt_engine::offline::OfflineCluster;
 use basalt_engine::{Conf, Engine, Event, Options, Plan};
@@ -280,19 +281,7 @@ fn peak_rss_mb() -> f64 {
 
 /// FNV-1a over the plan as JSON.
 fn plan_hash(plan: &Plan) -> anyhow::Result<String> {
-    struct Hash(u64);
-    impl Write for Hash {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            for &byte in bytes {
-                self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-            }
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut hash = Hash(0xcbf2_9ce4_8422_2325);
+    let mut hash = StableHash::default();
     serde_json::to_writer(&mut hash, plan)?;
-    Ok(format!("{:016x}", hash.0))
+    Ok(format!("{:016x}", hash.value()))
 }

@@ -9,6 +9,8 @@
 //! [`world`] that takes in reports of objects, says what has to be looked at, and looks at it; and
 //! a [`WorkQueue`] of what is due when.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
+
 pub mod cache;
 pub mod change;
 pub mod companion;

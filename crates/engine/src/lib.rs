@@ -15,6 +15,8 @@
 //! say, `ledger` what is counted, `session` both together with an undo log; `plugin` has the rules, one table of hooks; the
 //! actions of a cycle place pods through per-class trees of candidate nodes that the ledger's journal keeps up to date.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod actions;
 mod candidates;
 pub mod conf;

@@ -24,7 +24,7 @@ use basalt_scheduler::{CoreOptions, EvictionOutcome, FailedBind, ObjectEvent, Sc
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, oneshot};
 
-pub use self::conf::{ConfSource, ConfTrouble};
+pub use self::conf::{BuiltInConf, ConfSource, ConfTrouble};
 pub use self::face::{CONTENT_TYPE, Face};
 pub use self::metrics::Metrics;
 pub use self::metrics::page as example_page;
@@ -55,7 +55,7 @@ pub struct SchedulerOptions {
     /// Volcano's configuration.
     pub conf: ConfSource,
     /// The configuration if there is no file.
-    pub built_in: fn() -> Conf,
+    pub built_in: BuiltInConf,
     /// Names of schedulers that are ours, and limits.
     pub engine: EngineOptions,
     /// The longest time between two cycles, with or without news.
@@ -72,7 +72,7 @@ impl Default for SchedulerOptions {
     fn default() -> Self {
         Self {
             conf: ConfSource::default(),
-            built_in: Conf::embedded,
+            built_in: || Ok(Conf::embedded()),
             engine: EngineOptions::default(),
             period_max: Duration::from_secs(1),
             gang_grace: Duration::from_secs(10),

@@ -9,6 +9,8 @@
 //! returns. The live system drives a core with watches and an API server; the simulator drives the same core with a
 //! virtual clock and an API in memory.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod bind_recheck;
 mod command;
 mod core;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use basalt_engine::Conf;
+use basalt_engine::{Conf, ConfError};
 
 use crate::cluster_process::{MonitoringFlags, Parts};
 use crate::flags::connection::ConnectionFlags;
@@ -69,8 +69,8 @@ tiers:
 "#;
 
 /// Volcano's own configuration: on a cluster nothing may surprise those who come from there.
-pub(crate) fn volcanos_default() -> Conf {
-    Conf::parse(VOLCANOS).unwrap_or_default()
+pub(crate) fn volcanos_default() -> Result<Conf, ConfError> {
+    Conf::parse(VOLCANOS)
 }
 
 /// Runs the scheduler until it is told to stop.
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn volcanos_configuration_reads() {
-        let conf = volcanos_default();
+        let conf = volcanos_default().expect("the built-in configuration");
         let actions: Vec<&str> = conf.actions.iter().map(|action| action.name()).collect();
         assert_eq!(actions, ["enqueue", "allocate", "backfill"]);
         assert_eq!(conf.tiers.iter().map(Vec::len).collect::<Vec<_>>(), [3, 6]);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use basalt_api::Job;
 use basalt_api::job::VolumeSpec;
+use basalt_api::stable_hash::StableHash;
 use k8s_openapi::api::core::v1::{
     PersistentVolumeClaim, PersistentVolumeClaimVolumeSource, PodSpec, Volume, VolumeMount,
 };
@@ -19,12 +20,14 @@ const TOKEN_LENGTH: usize = 12;
 /// Twelve letters that are a function of `text`: names must be the same at every look.
 fn token(text: &str) -> String {
     // FNV-1a, of which two rounds with different beginnings give enough bits for twelve letters.
-    let round = |basis: u64| {
-        text.bytes().fold(basis, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+    let round = |mut hash: StableHash| {
+        hash.update(text.as_bytes());
+        hash.value()
     };
-    let (first, second) = (round(0xcbf2_9ce4_8422_2325), round(0x6c62_272e_07bb_0142));
+    let (first, second) = (
+        round(StableHash::default()),
+        round(StableHash::with_basis(0x6c62_272e_07bb_0142)),
+    );
     let mut rest = u128::from(first) << 64 | u128::from(second);
     let mut letters = String::with_capacity(TOKEN_LENGTH);
     for _ in 0..TOKEN_LENGTH {

@@ -15,7 +15,7 @@ use prometheus_client::registry::Registry;
 use super::Numbers;
 use crate::event_loop::PartFailed;
 use crate::leader_election::leader_gate::Ended;
-use crate::scheduler::{ConfSource, ConfTrouble};
+use crate::scheduler::{BuiltInConf, ConfSource, ConfTrouble};
 use crate::write::writer::Writer;
 
 /// The longest time between two choices of nodes, while things change, unless told otherwise.
@@ -29,7 +29,7 @@ pub struct ControllersOptions {
     /// The scheduler's configuration.
     pub conf: ConfSource,
     /// That configuration if there is no file.
-    pub built_in: fn() -> Conf,
+    pub built_in: BuiltInConf,
     /// The longest time between two choices of nodes.
     pub relock_period: Duration,
 }

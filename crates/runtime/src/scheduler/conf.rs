@@ -26,6 +26,12 @@ pub enum ConfTrouble {
         #[source]
         source: std::io::Error,
     },
+    /// The built-in configuration has a fault: a defect of this program.
+    #[error("the built-in scheduler configuration cannot be used: {source}")]
+    BuiltIn {
+        /// The fault.
+        source: ConfError,
+    },
     /// It says something that cannot be.
     #[error("the scheduler configuration {} cannot be used: {source}", path.display())]
     Bad {
@@ -43,6 +49,9 @@ pub enum ConfTrouble {
         warnings: Vec<String>,
     },
 }
+
+/// Makes the configuration that is in force where no file is named.
+pub type BuiltInConf = fn() -> Result<Conf, ConfError>;
 
 /// Where the configuration comes from. Clones share what they know.
 #[derive(Debug, Clone, Default)]
@@ -66,7 +75,7 @@ impl ConfSource {
 
     /// Reads the configuration, or takes `built_in`; returns the file's text too. If the file cannot be used any more, what it
     /// said before counts.
-    pub fn load(&self, built_in: fn() -> Conf) -> Result<(Conf, String), ConfTrouble> {
+    pub fn load(&self, built_in: BuiltInConf) -> Result<(Conf, String), ConfTrouble> {
         match self.read_all(built_in) {
             Ok(found) => {
                 *self.good() = Some(found.clone());
@@ -82,12 +91,12 @@ impl ConfSource {
         }
     }
 
-    fn read_all(&self, built_in: fn() -> Conf) -> Result<(Conf, String), ConfTrouble> {
+    fn read_all(&self, built_in: BuiltInConf) -> Result<(Conf, String), ConfTrouble> {
         let Some(path) = &self.path else {
             // The built-in one names what is still to come on purpose: no news for its user.
             let conf = Conf {
                 warnings: Vec::new(),
-                ..built_in()
+                ..built_in().map_err(|source| ConfTrouble::BuiltIn { source })?
             };
             return Ok((conf, String::new()));
         };
@@ -159,7 +168,7 @@ mod tests {
         let path = folder.path().join("volcano-scheduler.conf");
         std::fs::write(&path, text).expect("a file");
         let source = ConfSource::new(Some(path), strict);
-        match (source.load(Conf::embedded), expected) {
+        match (source.load(|| Ok(Conf::embedded())), expected) {
             (Ok((conf, read)), Ok(warnings)) => assert_eq!((conf.warnings.len(), read.as_str()), (warnings, text)),
             (Err(trouble), Err(part)) => assert!(trouble.to_string().contains(part), "{trouble}"),
             (found, _) => panic!("{text}: {found:?}"),
@@ -186,7 +195,7 @@ mod tests {
                 Some(text) => std::fs::write(&path, text).expect("a file"),
                 None => std::fs::remove_file(&path).expect("the file goes"),
             }
-            let (conf, read) = source.clone().load(Conf::embedded).expect("what it said");
+            let (conf, read) = source.clone().load(|| Ok(Conf::embedded())).expect("what it said");
             assert_eq!(
                 (conf.actions, read.as_str()),
                 (vec![SchedulingAction::Allocate], good),
@@ -198,9 +207,13 @@ mod tests {
     #[test]
     fn an_absent_file_is_named() {
         let source = ConfSource::new(Some("/does/not/exist".into()), false);
-        let trouble = source.load(Conf::embedded).expect_err("no such file");
+        let trouble = source.load(|| Ok(Conf::embedded())).expect_err("no such file");
         assert!(trouble.to_string().contains("/does/not/exist"));
-        let built_in = ConfSource::default().load(Conf::embedded).expect("the built-in one");
+        let broken = ConfSource::default().load(|| Conf::parse("tiers: 3"));
+        assert!(matches!(broken, Err(ConfTrouble::BuiltIn { .. })), "{broken:?}");
+        let built_in = ConfSource::default()
+            .load(|| Ok(Conf::embedded()))
+            .expect("the built-in one");
         assert!(built_in.0.warnings.is_empty());
     }
 }

@@ -1,4 +1,6 @@
 //! Carries out evictions, with disruption budgets respected.
+//!
+//! Evictions are not changes of an object, so they do not pass the executor; they leave through its writer.
 
 use std::sync::Arc;
 
@@ -6,12 +8,13 @@ use basalt_api::{ObjectRef, resource_kind};
 use basalt_controllers::Change;
 use basalt_engine::plan::{Eviction, split_key};
 use basalt_scheduler::EvictionOutcome;
-use http::Request;
+use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::write::executor::Executor;
+use crate::write::writer::JSON;
 
 /// Evictions under way at the same time.
 const IN_FLIGHT_MAX: usize = 64;
@@ -81,21 +84,18 @@ async fn request(executor: &Executor, eviction: &Eviction) -> Result<(), kube::E
         "deleteOptions": options,
     });
     let pod = ObjectRef::new(resource_kind::POD, namespace, name);
-    match send(executor, Request::post(pod.path(Some("eviction"))), &body).await {
+    let writer = executor.writer();
+    let answer = writer
+        .send_json(Method::POST, &pod.path(Some("eviction")), JSON, &body)
+        .await;
+    match answer {
         // A server that has no evictions has no budgets either.
         Err(kube::Error::Api(status)) if status.code == 405 => {
-            send(executor, Request::delete(pod.path(None)), &options).await
+            let path = pod.path(None);
+            writer.send_json(Method::DELETE, &path, JSON, &options).await.map(drop)
         }
-        answer => answer,
+        answer => answer.map(drop),
     }
-}
-
-async fn send(executor: &Executor, request: http::request::Builder, body: &Value) -> Result<(), kube::Error> {
-    let request = request
-        .header(http::header::CONTENT_TYPE, "application/json")
-        .body(body.to_string().into_bytes())
-        .map_err(kube::Error::HttpError)?;
-    executor.writer().request_text(request).await.map(drop)
 }
 
 #[cfg(test)]
@@ -110,8 +110,8 @@ mod tests {
     async fn check_outcome(eviction: Answer, delete: Answer, expected: &str) {
         let text = format!("{eviction:?} {delete:?}");
         let client = scripted_server::client(move |method, path| match *method {
-            http::Method::POST if path.ends_with("/eviction") => eviction.clone(),
-            http::Method::DELETE => delete.clone(),
+            Method::POST if path.ends_with("/eviction") => eviction.clone(),
+            Method::DELETE => delete.clone(),
             _ => Answer::Object(json!({})),
         });
         let asked = Eviction {
@@ -150,8 +150,8 @@ mod tests {
     use basalt_apiserver::store::{Backend, Options as StoreOptions, Store};
     use kube::Client;
 
-    async fn call(client: &Client, method: http::Method, path: &str, kind: &str, body: Value) -> Value {
-        let request = Request::builder()
+    async fn call(client: &Client, method: Method, path: &str, kind: &str, body: Value) -> Value {
+        let request = http::Request::builder()
             .method(method)
             .uri(path)
             .header(http::header::CONTENT_TYPE, kind)
@@ -162,7 +162,7 @@ mod tests {
 
     /// A running, ready pod `p` with label `app: p`; returns its uid.
     async fn running_pod(client: &Client) -> String {
-        let post = http::Method::POST;
+        let post = Method::POST;
         let pod = json!({
             "metadata": {"name": "p", "labels": {"app": "p"}},
             "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]},
@@ -171,13 +171,13 @@ mod tests {
         let pod = call(client, post, pods, "application/json", pod).await;
         let status = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
         let merge = "application/merge-patch+json";
-        call(client, http::Method::PATCH, &format!("{pods}/p/status"), merge, status).await;
+        call(client, Method::PATCH, &format!("{pods}/p/status"), merge, status).await;
         pod["metadata"]["uid"].as_str().expect("a uid").to_owned()
     }
 
     async fn condition(client: &Client) -> Value {
         let path = "/api/v1/namespaces/default/pods/p";
-        let pod = call(client, http::Method::GET, path, "application/json", Value::Null).await;
+        let pod = call(client, Method::GET, path, "application/json", Value::Null).await;
         let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let ours = conditions
             .into_iter()
@@ -200,7 +200,7 @@ mod tests {
             "metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "p"}}},
         });
         let budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
-        call(&client, http::Method::POST, budgets, "application/json", budget).await;
+        call(&client, Method::POST, budgets, "application/json", budget).await;
         let executor = Executor::new(client.clone(), "volcano");
         let permits = Arc::new(Semaphore::new(1));
         let eviction = |uid: &str| Eviction {
@@ -224,7 +224,7 @@ mod tests {
         );
 
         let budget = format!("{budgets}/b");
-        call(&client, http::Method::DELETE, &budget, "application/json", json!({})).await;
+        call(&client, Method::DELETE, &budget, "application/json", json!({})).await;
         let outcome = evict(executor.clone(), Arc::clone(&permits), &eviction("another"), MESSAGE).await;
         assert_eq!(outcome, EvictionOutcome::Evicted, "that pod is gone already");
         assert_eq!(

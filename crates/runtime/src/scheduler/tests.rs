@@ -21,7 +21,7 @@ async fn at_work() -> (Loop, Frame<News>) {
 
 async fn at_work_with(client: Client) -> (Loop, Frame<News>) {
     let options = SchedulerOptions {
-        built_in: conf,
+        built_in: || Ok(conf()),
         audit_every: Duration::from_millis(1),
         ..SchedulerOptions::default()
     };

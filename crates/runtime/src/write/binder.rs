@@ -1,4 +1,6 @@
 //! Carries out the binds of one transaction: as one commit where the server can do that, else in parallel.
+//!
+//! Binds leave through the same [`Writer`] as all other writes.
 
 use std::time::Duration;
 
@@ -7,10 +9,10 @@ use basalt_api::slim::Pod;
 use basalt_engine::plan::{Bind, Transaction, split_key};
 use basalt_scheduler::FailedBind;
 use futures::stream::{FuturesUnordered, StreamExt};
-use http::Request;
+use http::{Method, Request};
 use serde_json::{Value, json};
 
-use crate::write::writer::Writer;
+use crate::write::writer::{JSON, Writer};
 
 /// Pause between two questions for what the server offers.
 const CONNECT_PAUSE: Duration = Duration::from_secs(1);
@@ -118,11 +120,7 @@ impl Binder {
     }
 
     async fn post(&self, path: &str, body: &Value) -> Result<(), kube::Error> {
-        let request = Request::post(path)
-            .header(http::header::CONTENT_TYPE, "application/json")
-            .body(body.to_string().into_bytes())
-            .map_err(kube::Error::HttpError)?;
-        self.writer.request_text(request).await.map(drop)
+        self.writer.send_json(Method::POST, path, JSON, body).await.map(drop)
     }
 }
 
@@ -203,7 +201,7 @@ mod tests {
         for (manner, expected) in [(Manner::Single, single), (Manner::Gang, gang_too)] {
             let (to_bind, to_read) = (bind.clone(), read.clone());
             let client = scripted_server::client(move |method, _| match *method {
-                http::Method::GET => to_read.clone(),
+                Method::GET => to_read.clone(),
                 _ => to_bind.clone(),
             });
             let failed = binder(client, manner).bind(&gang(1)).await;

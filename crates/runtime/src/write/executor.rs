@@ -1,17 +1,20 @@
-//! The one place that writes: carries out the [`Change`]s that the pure crates ask for.
+//! Carries out the [`Change`]s that the pure crates ask for.
+//!
+//! What an answer of the server means for a change stands in [`Change::refusal_meaning`]; every request leaves through the
+//! [`Writer`].
 
 use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
-use basalt_api::{ObjectRef, resource_kind};
-use basalt_controllers::{Change, EventType};
+use basalt_api::change::RefusalMeaning;
+use basalt_api::stable_hash::StableHash;
+use basalt_api::{Change, EventType, ObjectRef, resource_kind};
 use futures::stream::{self, StreamExt};
-use http::{Method, Request};
+use http::Method;
 use jiff::Timestamp;
 use kube::core::Status;
 use serde_json::{Value, json};
 
-use crate::write::writer::Writer;
+use crate::write::writer::{JSON, Writer};
 
 /// Writes of one list of changes that are under way at the same time.
 const IN_FLIGHT_MAX: usize = 64;
@@ -39,15 +42,6 @@ pub enum ExecuteError {
         /// What the server said.
         #[source]
         source: Box<kube::Error>,
-    },
-    /// The request could not be formed; an object's name or namespace is no part of a URL.
-    #[error("the request for {} {target} cannot be formed", .target.kind)]
-    Malformed {
-        /// What was to be written.
-        target: ObjectRef,
-        /// Why.
-        #[source]
-        source: http::Error,
     },
 }
 
@@ -124,19 +118,8 @@ impl Executor {
     }
 
     async fn one(&self, change: Change) -> Result<Option<Written>, ExecuteError> {
-        match &change {
-            Change::Create { target, object } => {
-                let answer = self
-                    .send(
-                        Method::POST,
-                        &target.collection_path(),
-                        target,
-                        "application/json",
-                        object,
-                    )
-                    .await;
-                already_exists_is_outdated(answer, target)
-            }
+        let (target, method, path, content_type, body) = match &change {
+            Change::Create { target, object } => (target, Method::POST, target.collection_path(), JSON, object.clone()),
             Change::Patch {
                 target,
                 subresource,
@@ -146,8 +129,7 @@ impl Executor {
             } => {
                 let path = target.path(subresource.as_deref());
                 let body = with_preconditions(merge.clone(), uid.as_deref(), resource_version.as_deref());
-                let answer = self.send(Method::PATCH, &path, target, MERGE, &body).await;
-                gone_is_done(answer, target, Method::PATCH)
+                (target, Method::PATCH, path, MERGE, body)
             }
             Change::Strategic {
                 target,
@@ -157,85 +139,44 @@ impl Executor {
             } => {
                 let path = target.path(subresource.as_deref());
                 let body = with_preconditions(patch.clone(), Some(uid), None);
-                let answer = self.send(Method::PATCH, &path, target, STRATEGIC, &body).await;
-                gone_is_done(answer, target, Method::PATCH)
+                (target, Method::PATCH, path, STRATEGIC, body)
             }
             Change::Delete {
                 target,
                 uid,
                 resource_version,
-            } => self.delete(target, uid, resource_version.as_deref()).await,
-            Change::Event {
-                regarding,
-                uid,
-                reason,
-                message,
-                event_type,
             } => {
-                self.event(regarding, uid, reason, message, *event_type).await?;
-                Ok(None)
+                let body = delete_options(uid, resource_version.as_deref());
+                (target, Method::DELETE, target.path(None), JSON, body)
             }
-        }
-    }
-
-    async fn delete(
-        &self,
-        target: &ObjectRef,
-        uid: &str,
-        version: Option<&str>,
-    ) -> Result<Option<Written>, ExecuteError> {
-        let mut body = json!({"preconditions": {"uid": uid}, "propagationPolicy": "Background"});
-        if let Some(version) = version {
-            body["preconditions"]["resourceVersion"] = Value::from(version);
-        }
-        let path = target.path(None);
-        let answer = self
-            .send(Method::DELETE, &path, target, "application/json", &body)
-            .await;
-        match gone_is_done(answer, target, Method::DELETE) {
-            // Another incarnation is not ours to delete; another version may be this one, changed since.
-            Err(ExecuteError::Outdated { .. }) if version.is_none() => Ok(None),
-            result => result.map(|_| None),
-        }
-    }
-
-    async fn send(
-        &self,
-        method: Method,
-        path: &str,
-        target: &ObjectRef,
-        content_type: &str,
-        body: &Value,
-    ) -> Result<Result<String, kube::Error>, ExecuteError> {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(http::header::CONTENT_TYPE, content_type)
-            .body(body.to_string().into_bytes())
-            .map_err(|source| ExecuteError::Malformed {
-                target: target.clone(),
-                source,
-            })?;
-        Ok(self.writer.request_text(request).await)
+            Change::Event { .. } => return self.event(&change).await.map(|()| None),
+        };
+        let answer = self.writer.send_json(method.clone(), &path, content_type, &body).await;
+        let body = conclude(&change, target, method, answer)?;
+        let is_written = !matches!(change, Change::Delete { .. });
+        Ok(body.filter(|_| is_written).map(|body| Written {
+            target: target.clone(),
+            body,
+        }))
     }
 
     /// Writes an event. Its name is a function of what it says, so that a repetition raises the count of the first.
-    async fn event(
-        &self,
-        regarding: &ObjectRef,
-        uid: &str,
-        reason: &str,
-        message: &str,
-        event_type: EventType,
-    ) -> Result<(), ExecuteError> {
-        let mut hasher = DefaultHasher::new();
-        (uid, reason, message).hash(&mut hasher);
-        let namespace = if regarding.namespace.is_empty() {
-            "default"
-        } else {
-            &regarding.namespace
+    async fn event(&self, change: &Change) -> Result<(), ExecuteError> {
+        let Change::Event {
+            regarding,
+            uid,
+            reason,
+            message,
+            event_type,
+        } = change
+        else {
+            return Ok(());
         };
-        let name = format!("{}.{:016x}", regarding.name, hasher.finish());
+        let namespace = match &*regarding.namespace {
+            "" => "default",
+            namespace => namespace,
+        };
+        let name = event_name(&regarding.name, uid, reason, message);
         let target = ObjectRef::new(resource_kind::EVENT, namespace, &name);
         let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let kind = match event_type {
@@ -243,7 +184,7 @@ impl Executor {
             EventType::Warning => "Warning",
         };
         let object = json!({
-            "apiVersion": "v1", "kind": "Event",
+            "apiVersion": target.api_version, "kind": target.kind,
             "metadata": {"name": name, "namespace": namespace},
             "involvedObject": {
                 "apiVersion": regarding.api_version, "kind": regarding.kind,
@@ -253,86 +194,69 @@ impl Executor {
             "firstTimestamp": now, "lastTimestamp": now,
             "source": {"component": self.component}, "reportingComponent": self.component, "reportingInstance": "",
         });
-        let answer = self
-            .send(
-                Method::POST,
-                &target.collection_path(),
-                &target,
-                "application/json",
-                &object,
-            )
-            .await?;
-        match answer {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.is_already_exists() => self.count_event(&target, &now).await,
-            // An event is a courtesy: a namespace that is going away takes none, and that harms nobody.
-            Err(kube::Error::Api(status)) if status.code == 404 || status.is_forbidden() => Ok(()),
-            Err(source) => Err(ExecuteError::Refused {
-                target,
-                verb: Box::new(Method::POST),
-                source: Box::new(source),
-            }),
+        let path = target.collection_path();
+        match self.writer.send_json(Method::POST, &path, JSON, &object).await {
+            Err(kube::Error::Api(status)) if status.is_already_exists() => self.count_event(target, &now).await,
+            answer => conclude(change, &target, Method::POST, answer).map(drop),
         }
     }
 
-    async fn count_event(&self, target: &ObjectRef, now: &str) -> Result<(), ExecuteError> {
+    async fn count_event(&self, target: ObjectRef, now: &str) -> Result<(), ExecuteError> {
         let path = target.path(None);
-        let known = self
-            .send(Method::GET, &path, target, "application/json", &Value::Null)
-            .await?;
+        let known = self.writer.send_json(Method::GET, &path, JSON, &Value::Null).await;
         let count = known
             .ok()
             .and_then(|body| serde_json::from_str::<Value>(&body).ok())
             .and_then(|event| event["count"].as_i64())
             .unwrap_or(1)
             .saturating_add(1);
-        let patch = json!({"count": count, "lastTimestamp": now});
-        let answer = self.send(Method::PATCH, &path, target, MERGE, &patch).await?;
-        gone_is_done(Ok(answer), target, Method::PATCH).map(|_| ())
+        let change = Change::Patch {
+            target,
+            subresource: None,
+            uid: None,
+            resource_version: None,
+            merge: json!({"count": count, "lastTimestamp": now}),
+        };
+        Box::pin(self.one(change)).await.map(drop)
     }
 }
 
-/// Names are functions of their owner, so "already exists" means that our view is old, or that somebody else holds
-/// the name. Either way: decide again, later.
-fn already_exists_is_outdated(
-    answer: Result<Result<String, kube::Error>, ExecuteError>,
+/// Returns the name of an event: the same for the same words about the same object, on every machine and in every
+/// version, so that another replica counts on.
+fn event_name(regarding: &str, uid: &str, reason: &str, message: &str) -> String {
+    format!("{regarding}.{:016x}", StableHash::of_texts(&[uid, reason, message]))
+}
+
+fn delete_options(uid: &str, resource_version: Option<&str>) -> Value {
+    let mut options = json!({"preconditions": {"uid": uid}, "propagationPolicy": "Background"});
+    if let Some(version) = resource_version {
+        options["preconditions"]["resourceVersion"] = Value::from(version);
+    }
+    options
+}
+
+/// Returns the body of an answer, nothing if a refusal counts as done, and else what the refusal means.
+fn conclude(
+    change: &Change,
     target: &ObjectRef,
-) -> Result<Option<Written>, ExecuteError> {
-    match answer? {
-        Ok(body) => Ok(Some(Written {
-            target: target.clone(),
-            body,
-        })),
-        Err(kube::Error::Api(status)) if status.is_already_exists() => Err(ExecuteError::Outdated {
+    verb: Method,
+    answer: Result<String, kube::Error>,
+) -> Result<Option<String>, ExecuteError> {
+    let error = match answer {
+        Ok(body) => return Ok(Some(body)),
+        Err(error) => error,
+    };
+    let meaning = match &error {
+        kube::Error::Api(status) => change.refusal_meaning(&status.reason, is_of_another_uid(status)),
+        _ => RefusalMeaning::Failed,
+    };
+    match (meaning, error) {
+        (RefusalMeaning::Done, _) => Ok(None),
+        (RefusalMeaning::Outdated, kube::Error::Api(status)) => Err(ExecuteError::Outdated {
             target: target.clone(),
             message: status.message,
         }),
-        Err(source) => Err(ExecuteError::Refused {
-            target: target.clone(),
-            verb: Box::new(Method::POST),
-            source: Box::new(source),
-        }),
-    }
-}
-
-fn gone_is_done(
-    answer: Result<Result<String, kube::Error>, ExecuteError>,
-    target: &ObjectRef,
-    verb: Method,
-) -> Result<Option<Written>, ExecuteError> {
-    match answer? {
-        Ok(body) => Ok(Some(Written {
-            target: target.clone(),
-            body,
-        })),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
-        Err(kube::Error::Api(status)) if status.is_conflict() || is_of_another_uid(&status) => {
-            Err(ExecuteError::Outdated {
-                target: target.clone(),
-                message: status.message,
-            })
-        }
-        Err(source) => Err(ExecuteError::Refused {
+        (_, source) => Err(ExecuteError::Refused {
             target: target.clone(),
             verb: Box::new(verb),
             source: Box::new(source),
@@ -384,6 +308,25 @@ mod tests {
             let found = matches!(failure, Some(ExecuteError::Outdated { .. }));
             assert_eq!(found, outdated, "{code}: {failure:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn an_object_that_exists_already_is_not_taken_for_ours() {
+        let status =
+            json!({"kind": "Status", "status": "Failure", "code": 409, "message": "no", "reason": "AlreadyExists"});
+        let client = scripted_server::client(move |_, _| Answer::Status(409, status.clone()));
+        let change = Change::Create {
+            target: ObjectRef::new(resource_kind::POD, "a", "b"),
+            object: json!({}),
+        };
+        let (written, failure) = Executor::new(client, "test").run(vec![change]).await;
+        assert!(written.is_empty(), "{written:?}");
+        assert!(matches!(failure, Some(ExecuteError::Outdated { .. })), "{failure:?}");
+    }
+
+    #[test]
+    fn the_name_of_an_event_is_the_same_in_every_version() {
+        assert_eq!(event_name("p", "u", "Scheduled", "m"), "p.310ab8830db8612d");
     }
 
     #[test]

@@ -1,17 +1,25 @@
-//! The way out of every request that changes something, and of the reads that belong to it.
+//! The one door of the scheduler's and the controllers' writes, and of the reads that belong to them.
+//!
+//! The executor (changes), the binder (bindings) and the evictions all send through [`Writer`], so that no request leaves
+//! without the right to write, and all share one limit of requests under way. Leader election writes its Lease beside it:
+//! that is where the right to write comes from.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, Request, StatusCode, header};
+use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::leader_election::write_fence::Tenure;
 use crate::write::concurrency_limit::{Limit, Outcome};
+
+/// Content type of a plain JSON body.
+pub const JSON: &str = "application/json";
 
 /// After so long without an answer, a write's outcome is unknown.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -62,6 +70,23 @@ impl Writer {
     /// How many requests may be under way.
     pub fn limit(&self) -> &Arc<Limit> {
         &self.limit
+    }
+
+    /// Sends a request with a JSON body, as [`Writer::request_text`] does.
+    pub async fn send_json(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: &Value,
+    ) -> Result<String, kube::Error> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::CONTENT_TYPE, content_type)
+            .body(body.to_string().into_bytes())
+            .map_err(kube::Error::HttpError)?;
+        self.request_text(request).await
     }
 
     /// Sends a request and waits for its answer, but not for ever. No answer is no refusal: the server may have done it.

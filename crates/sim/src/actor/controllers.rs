@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use basalt_api::change::RefusalMeaning;
 use basalt_api::json::string_at;
 use basalt_api::{NamespacedName, ObjectRef, WorkQueue};
 use basalt_controllers::Change;
@@ -196,12 +197,7 @@ impl Actor for Controllers {
                 hand.written.push(object.clone());
                 false
             }
-            // Somebody else was faster, and the end is the same.
-            (Change::Delete { resource_version, .. }, Err(refusal)) => {
-                refusal.code != 404 && (refusal.code != 409 || resource_version.is_some())
-            }
-            (Change::Create { .. }, Err(_)) => true,
-            (_, Err(refusal)) => refusal.code != 404,
+            (change, Err(refusal)) => change.refusal_meaning(&refusal.reason, false) != RefusalMeaning::Done,
         };
         if failed || hand.left.is_empty() {
             self.finish(self.asking, failed, now);
