@@ -5,6 +5,7 @@ mod architecture;
 mod lexer;
 mod purity;
 mod source;
+mod walks;
 
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let mut findings = generate::stale(root)?;
     findings.extend(architecture::check(root)?);
     findings.extend(purity::check(root)?);
+    findings.extend(walks::check(root)?);
     for path in sources(root)? {
         let text =
             std::fs::read_to_string(root.join(&path)).with_context(|| format!("cannot read {}", path.display()))?;

@@ -18,6 +18,8 @@ pub struct Auditor {
     groups: BTreeSet<String>,
     /// Those of them that had all they needed once.
     whole: BTreeSet<String>,
+    /// Since when gangs are partial.
+    partial_since: gang::PartialSince,
     /// Which nodes queues held.
     locks: LockWatch,
     /// Whether nodes can be locked; none: it is not known.
@@ -60,6 +62,17 @@ impl Auditor {
         gang::partial(objects, &self.whole, &mut findings);
         findings.sort();
         findings
+    }
+
+    /// Returns the gangs that hold room without being whole, and have done so for longer than `limit_ms`: whoever binds
+    /// gangs completes or releases them. To be called whenever time passes.
+    pub fn overdue_gangs(&mut self, objects: &Objects, now_ms: i64, limit_ms: i64) -> Vec<Finding> {
+        self.partial_since.overdue(objects, &self.whole, now_ms, limit_ms)
+    }
+
+    /// Lets the time of partial gangs begin anew: the scheduler was restarted.
+    pub fn restart_gang_clock(&mut self) {
+        self.partial_since = gang::PartialSince::default();
     }
 
     /// What is wrong in a world at rest.

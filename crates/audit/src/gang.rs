@@ -1,10 +1,10 @@
-//! I2: of a gang all that must start together is placed, or nothing.
+//! I2: of a gang all that must start together is placed, or nothing holds room.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::read::{entries, leaving, list, meta, node_of, number, text};
+use crate::read::{ended, entries, leaving, list, meta, node_of, number, text};
 use crate::{Finding, Objects};
 
 /// The annotation by which a pod says to which group it belongs.
@@ -15,6 +15,8 @@ const TASK: &str = "volcano.sh/task-spec";
 #[derive(Default)]
 struct Placed<'a> {
     all: i64,
+    /// Those that hold room: they have neither ended nor been told to go.
+    living: i64,
     tasks: BTreeMap<&'a str, i64>,
 }
 
@@ -25,6 +27,7 @@ fn placed(objects: &Objects) -> BTreeMap<(&str, &str), Placed<'_>> {
         if !group.is_empty() {
             let counts = groups.entry((meta(pod, "namespace"), group)).or_default();
             counts.all += 1;
+            counts.living += i64::from(!ended(pod) && !leaving(pod));
             *counts
                 .tasks
                 .entry(text(pod, &["metadata", "annotations", TASK]))
@@ -78,20 +81,51 @@ pub(crate) fn remember(objects: &Objects, known: &mut BTreeSet<String>, whole: &
     *known = present;
 }
 
-/// Groups that were never whole and have some, but not enough, of their pods placed.
-pub(crate) fn partial(objects: &Objects, whole: &BTreeSet<String>, findings: &mut Vec<Finding>) {
+/// The groups that were never whole and of which some pods, but not enough, hold room: each with what is wrong.
+fn partial_groups<'o>(objects: &'o Objects, whole: &BTreeSet<String>) -> Vec<(&'o Value, String)> {
     let placed = placed(objects);
-    for group in objects
-        .pod_groups
-        .iter()
-        .filter(|group| !leaving(group) && !whole.contains(meta(group, "uid")))
-    {
-        let Some(counts) = placed.get(&(meta(group, "namespace"), meta(group, "name"))) else {
-            continue;
-        };
-        if let Some((what, have, need)) = lacks(group, counts) {
-            let message = format!("{have} pods are placed, {what} is {need}: all of it or nothing was promised");
-            findings.push(Finding::new("I2", "PodGroup", group, message));
+    let groups = objects.pod_groups.iter();
+    let unstarted = groups.filter(|group| !leaving(group) && !whole.contains(meta(group, "uid")));
+    let partial = unstarted.filter_map(|group| {
+        let counts = placed.get(&(meta(group, "namespace"), meta(group, "name")))?;
+        let (what, have, need) = lacks(group, counts).filter(|_| counts.living > 0)?;
+        let message = format!("{have} pods are placed, {what} is {need}: all of it or nothing was promised");
+        Some((group, message))
+    });
+    partial.collect()
+}
+
+/// Groups that were never whole and of which some pods, but not enough, hold room.
+pub(crate) fn partial(objects: &Objects, whole: &BTreeSet<String>, findings: &mut Vec<Finding>) {
+    let partial = partial_groups(objects, whole).into_iter();
+    findings.extend(partial.map(|(group, message)| Finding::new("I2", "PodGroup", group, message)));
+}
+
+/// Since when gangs are partial, by uid, in milliseconds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PartialSince(BTreeMap<String, i64>);
+
+impl PartialSince {
+    /// Gangs that have been partial for longer than `limit_ms`.
+    pub(crate) fn overdue(
+        &mut self,
+        objects: &Objects,
+        whole: &BTreeSet<String>,
+        now_ms: i64,
+        limit_ms: i64,
+    ) -> Vec<Finding> {
+        let before = std::mem::take(&mut self.0);
+        let mut findings = Vec::new();
+        for (group, message) in partial_groups(objects, whole) {
+            let uid = meta(group, "uid");
+            let since_ms = before.get(uid).copied().unwrap_or(now_ms);
+            let passed_ms = now_ms.saturating_sub(since_ms);
+            self.0.insert(uid.to_owned(), since_ms);
+            if passed_ms > limit_ms {
+                let message = format!("{message}; for {} s", passed_ms / 1_000);
+                findings.push(Finding::new("I2", "PodGroup", group, message));
+            }
         }
+        findings
     }
 }

@@ -298,6 +298,43 @@ fn a_gang_that_was_whole_may_lose_pods_and_one_that_never_was_may_not_claim_it()
     assert_eq!(invariants(&auditor.settled(&objects)), ["I2"]);
 }
 
+/// Part of a gang is placed: what is found after these seconds, if nothing changes?
+#[test]
+fn part_of_a_gang_may_not_hold_room_for_long() {
+    let mut auditor = Auditor::default();
+    let mut objects = world();
+    for pod in &mut objects.pods {
+        pod["spec"]["nodeName"] = json!("");
+    }
+    auditor.observe(&objects);
+    objects.pods[0]["spec"]["nodeName"] = json!("n1");
+    let mut found = |objects: &Objects, second: i64| {
+        let findings = auditor.overdue_gangs(objects, second * 1_000, 60_000);
+        invariants(&findings).join(" ")
+    };
+    assert!(found(&objects, 100).is_empty() && found(&objects, 160).is_empty());
+    assert_eq!(found(&objects, 161), "I2");
+    let mut leaving = objects.clone();
+    leaving.pods[0]["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert!(found(&leaving, 162).is_empty(), "it holds no room for long any more");
+    assert!(found(&objects, 163).is_empty(), "its time begins anew");
+}
+
+#[test]
+fn an_ended_part_of_a_gang_holds_no_room() {
+    let mut auditor = Auditor::default();
+    let mut objects = world();
+    for pod in &mut objects.pods {
+        pod["spec"]["nodeName"] = json!("");
+    }
+    auditor.observe(&objects);
+    objects.pods[0]["spec"]["nodeName"] = json!("n1");
+    let is_i2 = |finding: &&Finding| finding.invariant == "I2";
+    assert_eq!(auditor.settled(&objects).iter().filter(is_i2).count(), 1);
+    objects.pods[0]["status"]["phase"] = json!("Succeeded");
+    assert_eq!(auditor.settled(&objects).iter().filter(is_i2).count(), 0);
+}
+
 /// A large world takes a moment, not a minute: the work is linear.
 #[test]
 fn a_large_world_is_checked_whole() {

@@ -152,8 +152,9 @@ impl Engine {
         &self.conf
     }
 
-    /// The state, to look at.
-    pub fn state(&self) -> &State {
+    /// The state, which views read.
+    #[inline]
+    pub(crate) fn state(&self) -> &State {
         &self.state
     }
 
@@ -170,7 +171,7 @@ impl Engine {
 
     /// Why the node of a decided pod does not admit it any more, by facts of the node alone: what came in since the decision
     /// may speak against it.
-    pub fn objection(&self, task: TaskId) -> Option<Blocker> {
+    pub(crate) fn objection(&self, task: TaskId) -> Option<Blocker> {
         let (state, node) = (&self.state, self.state.ledger.node(task));
         self.hooks.blocker(state, self.hooks.shape(state, task), node)
     }

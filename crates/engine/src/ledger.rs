@@ -13,8 +13,8 @@ use smallvec::SmallVec;
 
 use self::claims::ClaimBook;
 pub(crate) use self::claims::Claims;
-pub use self::journal::{Journal, Touch};
-pub use self::marks::{MarkCounts, Wearers};
+pub(crate) use self::journal::{Journal, Touch};
+pub(crate) use self::marks::{MarkCounts, Wearers};
 use crate::model::{ClassId, Id, JobId, Model, Node, NodeId, QueueId, TaskId};
 use crate::mutants::mutant;
 use crate::resources::{Amounts, Columns, DimId};
@@ -22,7 +22,7 @@ use crate::resources::{Amounts, Columns, DimId};
 /// Where a pod stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Status {
+pub(crate) enum Status {
     /// Not counted anywhere.
     #[default]
     Out,
@@ -51,29 +51,29 @@ const STATUSES: usize = 10;
 
 impl Status {
     /// Has a node now.
-    pub fn is_allocated(self) -> bool {
+    pub(crate) fn is_allocated(self) -> bool {
         matches!(self, Status::Allocated | Status::Bound | Status::Running)
     }
 
     /// Counts for its job and queue: has a node, or waits for one to be cleared.
-    pub fn is_charged(self) -> bool {
+    pub(crate) fn is_charged(self) -> bool {
         self.is_allocated() || self == Status::Pipelined
     }
 
     /// Takes idle room of its node.
-    pub fn takes_idle(self) -> bool {
+    pub(crate) fn takes_idle(self) -> bool {
         self.is_allocated() || matches!(self, Status::Releasing | Status::Unknown)
     }
 
     /// Takes room that its node will have in future.
-    pub fn takes_future(self) -> bool {
+    pub(crate) fn takes_future(self) -> bool {
         self.is_allocated() || matches!(self, Status::Pipelined | Status::Unknown)
     }
 }
 
 /// How many pods are in which status, and how many pending ones ask for nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub(crate) struct Counts {
     by_status: [u32; STATUSES],
     /// Pending pods that ask for nothing but a place.
     pub pending_best_effort: u32,
@@ -81,32 +81,32 @@ pub struct Counts {
 
 impl Counts {
     /// Pods in this status.
-    pub fn of(&self, status: Status) -> u32 {
+    pub(crate) fn of(&self, status: Status) -> u32 {
         self.by_status[status as usize]
     }
 
     /// Pods that count for readiness: allocated, or ended well.
-    pub fn ready(&self) -> u32 {
+    pub(crate) fn ready(&self) -> u32 {
         self.of(Status::Allocated) + self.of(Status::Bound) + self.of(Status::Running) + self.of(Status::Succeeded)
     }
 
     /// Pods that the API shows as placed, ended ones included.
-    pub fn scheduled(&self) -> u32 {
+    pub(crate) fn scheduled(&self) -> u32 {
         self.of(Status::Bound) + self.of(Status::Running) + self.ended()
     }
 
     /// Pods that have ended.
-    pub fn ended(&self) -> u32 {
+    pub(crate) fn ended(&self) -> u32 {
         self.of(Status::Succeeded) + self.of(Status::Failed)
     }
 
     /// Pods that are, or can still become, part of the gang.
-    pub fn valid(&self) -> u32 {
+    pub(crate) fn valid(&self) -> u32 {
         self.ready() + self.of(Status::Pipelined) + self.of(Status::Pending)
     }
 
     /// All pods.
-    pub fn total(&self) -> u32 {
+    pub(crate) fn total(&self) -> u32 {
         self.by_status.iter().sum()
     }
 
@@ -131,7 +131,7 @@ const IDLE: usize = 1;
 
 /// The accounts. Two ledgers are equal when every count is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ledger {
+pub(crate) struct Ledger {
     // By task.
     status: Vec<Status>,
     node: Vec<NodeId>,
@@ -163,7 +163,7 @@ pub struct Ledger {
 
 impl Ledger {
     /// Makes room for everything in the model. New cells are zero, new tasks are out.
-    pub fn grow(&mut self, model: &Model) {
+    pub(crate) fn grow(&mut self, model: &Model) {
         let dims = model.dims.count();
         self.status.resize(model.tasks.slots(), Status::Out);
         self.node.resize(model.tasks.slots(), NodeId::NONE);
@@ -188,12 +188,12 @@ impl Ledger {
     }
 
     /// A task's status.
-    pub fn status(&self, task: TaskId) -> Status {
+    pub(crate) fn status(&self, task: TaskId) -> Status {
         self.status[task.index()]
     }
 
     /// A task's node, or none.
-    pub fn node(&self, task: TaskId) -> NodeId {
+    pub(crate) fn node(&self, task: TaskId) -> NodeId {
         self.node[task.index()]
     }
 
@@ -203,83 +203,83 @@ impl Ledger {
     }
 
     /// What a node offers in all: its record's, as a column, for those who look at many nodes.
-    pub fn offered(&self) -> &Columns {
+    pub(crate) fn offered(&self) -> &Columns {
         &self.offered
     }
 
     /// What a node has idle; negative where reality over-commits.
-    pub fn idle(&self) -> &Columns {
+    pub(crate) fn idle(&self) -> &Columns {
         &self.idle
     }
 
     /// What a node will have idle when releasing pods are gone and pipelined ones have come.
-    pub fn future(&self) -> &Columns {
+    pub(crate) fn future(&self) -> &Columns {
         &self.future
     }
 
     /// The tasks on a node, in no meaningful order.
-    pub fn tasks_on(&self, node: NodeId) -> &[TaskId] {
+    pub(crate) fn tasks_on(&self, node: NodeId) -> &[TaskId] {
         &self.node_tasks[node.index()]
     }
 
     /// A job's counts.
-    pub fn counts(&self, job: JobId) -> &Counts {
+    pub(crate) fn counts(&self, job: JobId) -> &Counts {
         &self.counts[job.index()]
     }
 
     /// The counts of one role of a job.
-    pub fn role_counts(&self, job: JobId, role: usize) -> Counts {
+    pub(crate) fn role_counts(&self, job: JobId, role: usize) -> Counts {
         self.role_counts[job.index()].get(role).copied().unwrap_or_default()
     }
 
     /// How many pods of each class a job has pending.
-    pub fn pending(&self, job: JobId) -> &[(ClassId, u32)] {
+    pub(crate) fn pending(&self, job: JobId) -> &[(ClassId, u32)] {
         &self.pending[job.index()]
     }
 
     /// What jobs have allocated, or pipelined: what is being cleared for a job counts as had, else its queue could ask
     /// for it twice.
-    pub fn job_allocated(&self) -> &Columns {
+    pub(crate) fn job_allocated(&self) -> &Columns {
         &self.job_allocated
     }
 
     /// What queues have allocated, or pipelined, with everything below them.
-    pub fn queue_allocated(&self) -> &Columns {
+    pub(crate) fn queue_allocated(&self) -> &Columns {
         &self.queue_allocated
     }
 
     /// What pods without a node ask for, by job.
-    pub fn job_waiting(&self) -> &Columns {
+    pub(crate) fn job_waiting(&self) -> &Columns {
         &self.job_waiting
     }
 
     /// What pods without a node ask for, by queue with everything below it.
-    pub fn queue_waiting(&self) -> &Columns {
+    pub(crate) fn queue_waiting(&self) -> &Columns {
         &self.queue_waiting
     }
 
     /// How many groups name a queue.
-    pub fn queue_jobs(&self, queue: QueueId) -> u32 {
+    pub(crate) fn queue_jobs(&self, queue: QueueId) -> u32 {
         self.queue_jobs[queue.index()]
     }
 
     /// What all nodes offer together.
-    pub fn total(&self) -> Amounts {
+    pub(crate) fn total(&self) -> Amounts {
         self.cluster.row(TOTAL)
     }
 
     /// What all nodes offer together, in one dimension.
-    pub fn total_of(&self, dim: DimId) -> i64 {
+    pub(crate) fn total_of(&self, dim: DimId) -> i64 {
         self.cluster.get(TOTAL, dim)
     }
 
     /// What all nodes have idle together, in one dimension.
-    pub fn cluster_idle(&self, dim: DimId) -> i64 {
+    pub(crate) fn cluster_idle(&self, dim: DimId) -> i64 {
         self.cluster.get(IDLE, dim)
     }
 
     /// Idle of a node in one dimension.
-    pub fn idle_of(&self, node: NodeId, dim: DimId) -> i64 {
+    pub(crate) fn idle_of(&self, node: NodeId, dim: DimId) -> i64 {
         self.idle.get(node.index(), dim)
     }
 
@@ -452,7 +452,7 @@ impl Ledger {
     }
 
     /// Who wears which mark, by node.
-    pub fn marks(&self) -> &MarkCounts {
+    pub(crate) fn marks(&self) -> &MarkCounts {
         &self.marks
     }
 

@@ -10,9 +10,10 @@
 //! carries a uid is about that very object: one that was made anew under the name stays. Reasons of a waiting group
 //! change only when what they are about does.
 //!
-//! Inside: [`model`] holds what objects say, [`ledger`] what is counted, [`session`] both together with an undo log;
-//! [`plugin`] has the rules, one table of hooks; the actions of a cycle place pods through per-class trees of
-//! candidate nodes that the ledger's journal keeps up to date.
+//! Others read the engine through borrowing [`view`]s ([`Engine::group`], [`Engine::pod`], [`Engine::node`],
+//! [`Engine::queue`]), run it without a cluster through [`offline`], and never see its tables: `model` holds what objects
+//! say, `ledger` what is counted, `session` both together with an undo log; `plugin` has the rules, one table of hooks; the
+//! actions of a cycle place pods through per-class trees of candidate nodes that the ledger's journal keeps up to date.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
@@ -22,15 +23,15 @@ pub mod conf;
 mod engine;
 mod explain;
 pub mod facts;
-pub mod ledger;
-pub mod model;
+mod ledger;
+mod model;
 mod mutants;
 pub mod offline;
 pub mod plan;
-pub mod plugin;
-pub mod resources;
+mod plugin;
+mod resources;
 pub mod scenario;
-pub mod session;
+mod session;
 #[cfg(test)]
 mod testing;
 pub mod view;

@@ -12,20 +12,19 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-pub use self::class::{Class, ClassKey, Classes};
-pub use self::places::{Bonds, Hold, Image, Mark, MarkKey, NOTHING, Numbers, Places, Tag, Topology, tag_text};
-pub use self::shared::Shared;
-pub use self::table::{ClassId, CrowdId, Id, JobId, NamespaceId, NodeId, QueueId, Table, TaskId};
+pub(crate) use self::class::Classes;
+pub(crate) use self::places::{Bonds, Hold, Mark, MarkKey, NOTHING, Places, Tag, Topology, tag_text};
+pub(crate) use self::table::{ClassId, CrowdId, Id, JobId, NamespaceId, NodeId, QueueId, Table, TaskId};
 use crate::facts::{BudgetFacts, NodeGroups, Phase, PriorityClassFacts, Taint, Tally};
 use crate::ledger::Status;
 use crate::resources::{Amounts, Dims};
 
 /// The queue above all others.
-pub const ROOT: &str = "root";
+pub(crate) const ROOT: &str = "root";
 
 /// All records.
 #[derive(Clone, Debug, Default)]
-pub struct Model {
+pub(crate) struct Model {
     /// The resource dimensions.
     pub dims: Dims,
     /// Nodes, by name.
@@ -52,7 +51,7 @@ pub struct Model {
 
 /// A node's record.
 #[derive(Clone, Debug, Default)]
-pub struct Node {
+pub(crate) struct Node {
     /// False: only mentioned by pods that say they are on it.
     pub present: bool,
     /// The node's uid.
@@ -79,7 +78,7 @@ pub struct Node {
 
 /// A pod's record: about one cache line.
 #[derive(Clone, Debug)]
-pub struct Task {
+pub(crate) struct Task {
     /// The pod's uid.
     pub uid: Arc<str>,
     /// Creation time.
@@ -157,7 +156,7 @@ impl Default for Task {
 
 /// A role of a job: pods of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Role {
+pub(crate) struct Role {
     /// Its name; empty: the unnamed one.
     pub name: Arc<str>,
     /// How many of its pods the gang needs; 0: no minimum of its own.
@@ -166,7 +165,7 @@ pub struct Role {
 
 /// A pod group's record.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub(crate) struct Job {
     /// False: only mentioned by its pods.
     pub present: bool,
     /// The group's uid.
@@ -265,7 +264,7 @@ impl Default for Job {
 
 impl Job {
     /// Whether the per-role minimums count: only when together they are not more than the job's own minimum.
-    pub fn roles_count(&self) -> bool {
+    pub(crate) fn roles_count(&self) -> bool {
         let sum: u64 = self.roles.iter().map(|role| u64::from(role.min)).sum();
         sum > 0 && u64::from(self.min_member) >= sum
     }
@@ -273,7 +272,7 @@ impl Job {
 
 /// A queue's record.
 #[derive(Clone, Debug, Default)]
-pub struct Queue {
+pub(crate) struct Queue {
     /// False: only mentioned by groups or children.
     pub present: bool,
     /// The queue's uid.
@@ -314,7 +313,7 @@ pub struct Queue {
 
 /// A namespace's quota.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Quota {
+pub(crate) struct Quota {
     /// The quota's uid.
     pub uid: Arc<str>,
     /// What the namespace may use.
@@ -325,7 +324,7 @@ pub struct Quota {
 
 impl Model {
     /// The disruption budgets of a namespace.
-    pub fn budgets_of<'a>(&'a self, namespace: &str) -> impl Iterator<Item = &'a BudgetFacts> + use<'a> {
+    pub(crate) fn budgets_of<'a>(&'a self, namespace: &str) -> impl Iterator<Item = &'a BudgetFacts> + use<'a> {
         let prefix = format!("{namespace}/");
         let from = self.budgets.range(Arc::from(prefix.as_str())..);
         from.take_while(move |(key, _)| key.starts_with(&*prefix))
@@ -333,7 +332,7 @@ impl Model {
     }
 
     /// The quotas of a namespace.
-    pub fn quotas_of<'a>(&'a self, namespace: &str) -> impl Iterator<Item = &'a Quota> + use<'a> {
+    pub(crate) fn quotas_of<'a>(&'a self, namespace: &str) -> impl Iterator<Item = &'a Quota> + use<'a> {
         let prefix = format!("{namespace}/");
         let from = self.quotas.range(Arc::from(prefix.as_str())..);
         from.take_while(move |(key, _)| key.starts_with(&prefix))
@@ -341,7 +340,7 @@ impl Model {
     }
 
     /// The priority of a group with this class name.
-    pub fn priority_of(&self, class: &str) -> i32 {
+    pub(crate) fn priority_of(&self, class: &str) -> i32 {
         if let Some(class) = self.priorities.get(class) {
             return class.value;
         }
@@ -354,7 +353,7 @@ impl Model {
     }
 
     /// A queue and the queues above it; nothing for no queue.
-    pub fn chain(&self, queue: QueueId) -> &[QueueId] {
+    pub(crate) fn chain(&self, queue: QueueId) -> &[QueueId] {
         if queue.is_some() {
             &self.queues[queue].chain
         } else {
@@ -363,13 +362,13 @@ impl Model {
     }
 
     /// Whether a pod is gated, or needs something that the engine does not know.
-    pub fn is_odd(&self, task: TaskId) -> bool {
+    pub(crate) fn is_odd(&self, task: TaskId) -> bool {
         let record = &self.tasks[task];
         record.gated || !self.classes[record.class].key.constraints.unsupported.is_empty()
     }
 
     /// The index of a role in a job, added if it is new.
-    pub fn role_index(&mut self, job: JobId, name: &Arc<str>) -> u16 {
+    pub(crate) fn role_index(&mut self, job: JobId, name: &Arc<str>) -> u16 {
         let roles = &mut self.jobs[job].roles;
         let at = roles.iter().position(|role| role.name == *name).unwrap_or_else(|| {
             roles.push(Role {
@@ -383,7 +382,7 @@ impl Model {
     }
 
     /// Rebuilds every queue's chain of ancestors. A cycle ends the chain where it closes.
-    pub fn link_queues(&mut self) {
+    pub(crate) fn link_queues(&mut self) {
         let ids: Vec<QueueId> = self.queues.ids().collect();
         for &id in &ids {
             let mut chain: SmallVec<[QueueId; 4]> = SmallVec::new();
@@ -401,7 +400,7 @@ impl Model {
 }
 
 /// The number after the last dash of a pod's name, where the name has at least three parts (`job-task-7`).
-pub fn ordinal(key: &str) -> Option<u32> {
+pub(crate) fn ordinal(key: &str) -> Option<u32> {
     let name = key.rsplit('/').next()?;
     let mut parts = name.rsplit('-');
     let number = parts.next()?.parse().ok()?;

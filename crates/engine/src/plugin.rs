@@ -27,8 +27,8 @@ use std::sync::Arc;
 
 use basalt_api::reason::Code;
 
-pub use self::hooks::{Hook, Hooks};
-pub(crate) use self::node_reservation::{NAME as NODE_RESERVATION, ReservationShortage};
+pub(crate) use self::hooks::{Hook, Hooks};
+pub(crate) use self::node_reservation::{NAME as NODE_RESERVATION, ReservationShortage, lock_preference};
 pub(crate) use self::pdb::Allowance;
 use crate::conf::PluginConf;
 use crate::model::{ClassId, JobId, NOTHING, NodeId, QueueId, TaskId};
@@ -37,7 +37,7 @@ use crate::session::State;
 
 /// An answer to a vote.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Vote {
+pub(crate) enum Vote {
     /// For it.
     Permit,
     /// No opinion.
@@ -48,7 +48,7 @@ pub enum Vote {
 
 /// Why a queue, or the cluster, does not take more: the rule, whose it is, and the two numbers that disagree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub(crate) struct Refusal {
     /// The rule.
     pub code: Code,
     /// Whose limit it is; none: the cluster's, or a namespace's.
@@ -65,7 +65,7 @@ pub struct Refusal {
 
 impl Refusal {
     /// A refusal without numbers.
-    pub fn of(code: Code, queue: QueueId) -> Self {
+    pub(crate) fn of(code: Code, queue: QueueId) -> Self {
         Refusal {
             code,
             queue,
@@ -79,7 +79,7 @@ impl Refusal {
 
 /// By what right pods are taken from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Means {
+pub(crate) enum Means {
     /// More important than they are, in the same queue or a near one.
     Preempt,
     /// Its queue has less than it deserves.
@@ -102,7 +102,7 @@ impl Means {
 
 /// Who wants room that others have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub(crate) struct Claim {
     /// By what right.
     pub means: Means,
     /// The pod that is to be placed (of a gang: the first).
@@ -115,7 +115,7 @@ pub struct Claim {
 
 /// What a queue deserves, and how much of it it has.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct QueueReport {
+pub(crate) struct QueueReport {
     /// Its due.
     pub deserved: Amounts,
     /// The largest part of its due, over all dimensions, that it has.
@@ -124,7 +124,7 @@ pub struct QueueReport {
 
 /// Why a job cannot be scheduled at all: too few pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TooFew {
+pub(crate) struct TooFew {
     /// The role that lacks pods; none: the job as a whole.
     pub role: Option<Arc<str>>,
     /// How many are needed.
@@ -135,7 +135,7 @@ pub struct TooFew {
 
 /// Why a node does not admit a pod, whatever is free on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Blocker {
+pub(crate) enum Blocker {
     /// It is not ready.
     NotReady,
     /// It is cordoned.
@@ -176,7 +176,7 @@ pub enum Blocker {
 
 /// How well a pod fits on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fit {
+pub(crate) enum Fit {
     /// When what is being released there is gone.
     Future,
     /// Now.
@@ -185,7 +185,7 @@ pub enum Fit {
 
 /// What makes two pods the same to every node that is looked at for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Shape {
+pub(crate) struct Shape {
     /// Their class.
     pub class: ClassId,
     /// The queue whose own rules about nodes they are under; none: there are no such rules.
@@ -197,7 +197,7 @@ pub struct Shape {
 impl Shape {
     /// What counts where it does not matter who holds a node.
     #[must_use]
-    pub fn anywhere(self) -> Self {
+    pub(crate) fn anywhere(self) -> Self {
         Shape {
             right: QueueId::NONE,
             ..self
@@ -207,7 +207,7 @@ impl Shape {
 
 /// What makes two pods the same to all nodes together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Want {
+pub(crate) struct Want {
     /// Their shape.
     pub shape: Shape,
     /// Namespace and labels, where it matters.
@@ -218,7 +218,7 @@ pub struct Want {
 
 impl Want {
     /// Of pods that are not tied to others.
-    pub fn plain(shape: Shape) -> Self {
+    pub(crate) fn plain(shape: Shape) -> Self {
         Want {
             shape,
             tag: NOTHING,
@@ -227,14 +227,14 @@ impl Want {
     }
 
     /// Whether it is of pods that are not tied to others.
-    pub fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         (self.tag, self.ties) == (NOTHING, NOTHING)
     }
 }
 
 /// A node that a pod may go to, as far as the node alone tells.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Site {
+pub(crate) struct Site {
     /// The node.
     pub node: NodeId,
     /// Whether it has room now.
@@ -247,14 +247,14 @@ pub struct Site {
 
 impl Site {
     /// Notes what speaks against it; the first word counts.
-    pub fn block(&mut self, blocker: Blocker) {
+    pub(crate) fn block(&mut self, blocker: Blocker) {
         self.blocker.get_or_insert(blocker);
     }
 }
 
 impl Blocker {
     /// How such nodes are counted in a reason.
-    pub fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Blocker::NotReady => "not ready",
             Blocker::Unschedulable => "unschedulable",
@@ -279,7 +279,7 @@ impl Blocker {
 }
 
 /// A plugin. Every method answers one hook; it is asked only for hooks that [`Plugin::hooks`] lists.
-pub trait Plugin: Send + Sync {
+pub(crate) trait Plugin: Send + Sync {
     /// The hooks that it answers.
     fn hooks(&self) -> &'static [Hook];
 

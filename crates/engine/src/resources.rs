@@ -14,35 +14,35 @@ pub type Resources = std::collections::BTreeMap<Arc<str>, i64>;
 
 /// No amount is larger than this (1 PiB, or a thousand billion cores): sums of thousands of them stay far from overflow.
 /// What asks for more than that fits nowhere anyway.
-pub const AMOUNT_MAX: i64 = 1 << 50;
+pub(crate) const AMOUNT_MAX: i64 = 1 << 50;
 
 /// Limits of queues are sums over many nodes, and are not summed up further.
 const LIMIT_MAX: i64 = 1 << 61;
 
 /// Index of a resource dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DimId(pub u16);
+pub(crate) struct DimId(pub u16);
 
 /// cpu, in milli-cores.
-pub const CPU: DimId = DimId(0);
+pub(crate) const CPU: DimId = DimId(0);
 /// memory, in bytes.
-pub const MEMORY: DimId = DimId(1);
+pub(crate) const MEMORY: DimId = DimId(1);
 /// pods, counted.
-pub const PODS: DimId = DimId(2);
+pub(crate) const PODS: DimId = DimId(2);
 
 /// All names past the bound on dimensions.
 const OTHER: DimId = DimId(1023);
 
 impl DimId {
     /// The column's number.
-    pub fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         usize::from(self.0)
     }
 }
 
 /// The dimensions known so far. They are only ever added.
 #[derive(Clone, Debug)]
-pub struct Dims {
+pub(crate) struct Dims {
     names: Vec<Arc<str>>,
     index: FxHashMap<Arc<str>, DimId>,
 }
@@ -63,7 +63,7 @@ impl Default for Dims {
 impl Dims {
     /// The dimension of this name, added if it is new. Resource names come from pods, so their number is bounded: past
     /// the bound all new names share one dimension that no node offers, and what asks for it waits.
-    pub fn intern(&mut self, name: &str) -> DimId {
+    pub(crate) fn intern(&mut self, name: &str) -> DimId {
         if let Some(&dim) = self.index.get(name) {
             return dim;
         }
@@ -79,27 +79,27 @@ impl Dims {
     }
 
     /// The dimension of this name, if it is known.
-    pub fn find(&self, name: &str) -> Option<DimId> {
+    pub(crate) fn find(&self, name: &str) -> Option<DimId> {
         self.index.get(name).copied()
     }
 
     /// The name of a dimension.
-    pub fn name(&self, dim: DimId) -> &Arc<str> {
+    pub(crate) fn name(&self, dim: DimId) -> &Arc<str> {
         &self.names[dim.index()]
     }
 
     /// How many dimensions there are.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.names.len()
     }
 
     /// Turns named resources into amounts; negative amounts count as zero, huge ones as [`AMOUNT_MAX`].
-    pub fn amounts(&mut self, resources: &Resources) -> Amounts {
+    pub(crate) fn amounts(&mut self, resources: &Resources) -> Amounts {
         self.clamped(resources, AMOUNT_MAX)
     }
 
     /// As [`Dims::amounts`], for what a queue may have.
-    pub fn limits(&mut self, resources: &Resources) -> Amounts {
+    pub(crate) fn limits(&mut self, resources: &Resources) -> Amounts {
         self.clamped(resources, LIMIT_MAX)
     }
 
@@ -111,14 +111,14 @@ impl Dims {
     }
 
     /// As [`Dims::amounts`], for what a node offers.
-    pub fn offers(&mut self, resources: &Resources) -> Amounts {
+    pub(crate) fn offers(&mut self, resources: &Resources) -> Amounts {
         let mut amounts = self.amounts(resources);
         amounts.0.retain(|&mut (dim, _)| dim != OTHER);
         amounts
     }
 
     /// Turns amounts back into named resources.
-    pub fn resources(&self, amounts: &Amounts) -> Resources {
+    pub(crate) fn resources(&self, amounts: &Amounts) -> Resources {
         amounts
             .iter()
             .map(|(dim, amount)| (self.name(dim).clone(), amount))
@@ -129,11 +129,11 @@ impl Dims {
 /// A sparse vector: the dimensions that are set, in order. An absent dimension is *unset*; where that means zero the
 /// reader says so.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Amounts(SmallVec<[(DimId, i64); 4]>);
+pub(crate) struct Amounts(SmallVec<[(DimId, i64); 4]>);
 
 impl Amounts {
     /// Builds from pairs in any order; equal dimensions are added up.
-    pub fn from_pairs(pairs: impl IntoIterator<Item = (DimId, i64)>) -> Self {
+    pub(crate) fn from_pairs(pairs: impl IntoIterator<Item = (DimId, i64)>) -> Self {
         let mut amounts = Amounts::default();
         for (dim, amount) in pairs {
             match amounts.0.binary_search_by_key(&dim, |&(d, _)| d) {
@@ -146,18 +146,18 @@ impl Amounts {
 
     /// Without the dimensions whose amount is zero.
     #[must_use]
-    pub fn non_zero(mut self) -> Self {
+    pub(crate) fn non_zero(mut self) -> Self {
         self.0.retain(|&mut (_, amount)| amount != 0);
         self
     }
 
     /// The dimensions that are set, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (DimId, i64)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (DimId, i64)> + '_ {
         self.0.iter().copied()
     }
 
     /// The amount of one dimension, if set.
-    pub fn get(&self, dim: DimId) -> Option<i64> {
+    pub(crate) fn get(&self, dim: DimId) -> Option<i64> {
         self.0
             .binary_search_by_key(&dim, |&(d, _)| d)
             .ok()
@@ -165,7 +165,7 @@ impl Amounts {
     }
 
     /// True when nothing but `pods` is asked for: a best-effort pod.
-    pub fn is_best_effort(&self) -> bool {
+    pub(crate) fn is_best_effort(&self) -> bool {
         self.0.iter().all(|&(dim, amount)| dim == PODS || amount <= 0)
     }
 }
@@ -173,14 +173,14 @@ impl Amounts {
 /// A table of amounts: one column per dimension, one row per object (node, job or queue). A dimension that has no
 /// column yet reads as zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Columns {
+pub(crate) struct Columns {
     rows: usize,
     columns: Vec<Vec<i64>>,
 }
 
 impl Columns {
     /// Makes room for this many rows and dimensions.
-    pub fn reserve(&mut self, rows: usize, dims: usize) {
+    pub(crate) fn reserve(&mut self, rows: usize, dims: usize) {
         self.rows = self.rows.max(rows);
         if self.columns.len() < dims {
             self.columns.resize_with(dims, Vec::new);
@@ -191,23 +191,23 @@ impl Columns {
     }
 
     /// One cell.
-    pub fn get(&self, row: usize, dim: DimId) -> i64 {
+    pub(crate) fn get(&self, row: usize, dim: DimId) -> i64 {
         self.columns.get(dim.index()).map_or(0, |column| column[row])
     }
 
     /// Adds to a row. Wraps on overflow, so that adding and taking away are exact inverses whatever came from outside;
     /// [`AMOUNT_MAX`] keeps real sums away from the edge.
-    pub fn add(&mut self, row: usize, amounts: &Amounts) {
+    pub(crate) fn add(&mut self, row: usize, amounts: &Amounts) {
         self.shift(row, amounts, 1);
     }
 
     /// Takes away from a row; the exact inverse of [`Columns::add`].
-    pub fn sub(&mut self, row: usize, amounts: &Amounts) {
+    pub(crate) fn sub(&mut self, row: usize, amounts: &Amounts) {
         self.shift(row, amounts, -1);
     }
 
     /// Adds `sign` (1 or −1) times the amounts.
-    pub fn shift(&mut self, row: usize, amounts: &Amounts, sign: i64) {
+    pub(crate) fn shift(&mut self, row: usize, amounts: &Amounts, sign: i64) {
         for &(dim, amount) in &amounts.0 {
             let cell = &mut self.columns[dim.index()][row];
             *cell = cell.wrapping_add(amount.wrapping_mul(sign));
@@ -215,57 +215,57 @@ impl Columns {
     }
 
     /// Adds to one cell; wraps as [`Columns::add`] does.
-    pub fn shift_cell(&mut self, row: usize, dim: DimId, amount: i64) {
+    pub(crate) fn shift_cell(&mut self, row: usize, dim: DimId, amount: i64) {
         let cell = &mut self.columns[dim.index()][row];
         *cell = cell.wrapping_add(amount);
     }
 
     /// Sets one cell.
-    pub fn set(&mut self, row: usize, dim: DimId, amount: i64) {
+    pub(crate) fn set(&mut self, row: usize, dim: DimId, amount: i64) {
         self.columns[dim.index()][row] = amount;
     }
 
     /// Whether a row has at least these amounts. Only the dimensions that are asked for count: a node that is
     /// over-committed in memory still takes a pod that asks for none.
-    pub fn fits(&self, row: usize, amounts: &Amounts) -> bool {
+    pub(crate) fn fits(&self, row: usize, amounts: &Amounts) -> bool {
         mutant!(IgnoreRoom) || amounts.0.iter().all(|&(dim, amount)| amount <= self.get(row, dim))
     }
 
     /// How often these amounts fit into a row.
-    pub fn times(&self, row: usize, amounts: &Amounts) -> u32 {
+    pub(crate) fn times(&self, row: usize, amounts: &Amounts) -> u32 {
         let times = |&(dim, amount): &(DimId, i64)| self.get(row, dim).max(0) / amount.max(1);
         let least = amounts.0.iter().map(times).min().unwrap_or(0);
         u32::try_from(least).unwrap_or(u32::MAX)
     }
 
     /// Sets everything to zero.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.fill(0);
     }
 
     /// Sets every cell.
-    pub fn fill(&mut self, amount: i64) {
+    pub(crate) fn fill(&mut self, amount: i64) {
         for column in &mut self.columns {
             column.fill(amount);
         }
     }
 
     /// Adds one row of another table to a row of this one.
-    pub fn add_row(&mut self, row: usize, other: &Columns, other_row: usize) {
+    pub(crate) fn add_row(&mut self, row: usize, other: &Columns, other_row: usize) {
         for (column, theirs) in self.columns.iter_mut().zip(&other.columns) {
             column[row] = column[row].wrapping_add(theirs[other_row]);
         }
     }
 
     /// Takes one row of another table away from a row of this one.
-    pub fn sub_row(&mut self, row: usize, other: &Columns, other_row: usize) {
+    pub(crate) fn sub_row(&mut self, row: usize, other: &Columns, other_row: usize) {
         for (column, theirs) in self.columns.iter_mut().zip(&other.columns) {
             column[row] = column[row].wrapping_sub(theirs[other_row]);
         }
     }
 
     /// The set (non-zero) cells of a row.
-    pub fn row(&self, row: usize) -> Amounts {
+    pub(crate) fn row(&self, row: usize) -> Amounts {
         Amounts(
             self.columns
                 .iter()

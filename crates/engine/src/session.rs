@@ -16,7 +16,7 @@ pub(crate) use self::locks::{Estate, Locks};
 
 /// Model and ledger together, with the undo log. Lives as long as the engine.
 #[derive(Clone, Debug, Default)]
-pub struct State {
+pub(crate) struct State {
     /// What the objects say.
     pub model: Model,
     /// What is counted.
@@ -104,7 +104,7 @@ enum Undo {
 
 /// A moment to go back to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Checkpoint(usize);
+pub(crate) struct Checkpoint(usize);
 
 impl State {
     /// Begins to record steps. Until [`State::settle`] all changes must go through the methods below.
@@ -121,7 +121,7 @@ impl State {
     }
 
     /// The pods that we told to go, of which the API does not show it yet. May name one twice.
-    pub fn going(&self) -> impl Iterator<Item = TaskId> {
+    pub(crate) fn going(&self) -> impl Iterator<Item = TaskId> {
         let before = self.evicting.iter().map(|promise| promise.task);
         let goes = |task: &TaskId| {
             self.ledger.status(*task) == Status::Releasing && self.model.tasks[*task].shown_as != Status::Releasing
@@ -130,12 +130,12 @@ impl State {
     }
 
     /// Marks this moment.
-    pub fn checkpoint(&self) -> Checkpoint {
+    pub(crate) fn checkpoint(&self) -> Checkpoint {
         Checkpoint(self.log.len())
     }
 
     /// Undoes everything since the checkpoint: the ledger is then what it was, byte for byte.
-    pub fn rollback(&mut self, checkpoint: Checkpoint) {
+    pub(crate) fn rollback(&mut self, checkpoint: Checkpoint) {
         while self.log.len() > checkpoint.0 {
             match self.log.pop() {
                 Some(Undo::Entered(task)) => self.ledger.leave(&self.model, task),
@@ -183,13 +183,13 @@ impl State {
     }
 
     /// Moves a task to another status or node.
-    pub fn set(&mut self, task: TaskId, status: Status, node: NodeId) {
+    pub(crate) fn set(&mut self, task: TaskId, status: Status, node: NodeId) {
         self.remove(task);
         self.place(task, status, node);
     }
 
     /// Changes a job's phase, and with it what the job claims.
-    pub fn set_phase(&mut self, job: JobId, phase: Phase) {
+    pub(crate) fn set_phase(&mut self, job: JobId, phase: Phase) {
         let before = std::mem::replace(&mut self.model.jobs[job].phase, phase);
         if before != phase {
             self.note(Undo::Phase { job, before });
@@ -241,7 +241,7 @@ impl State {
     }
 
     /// Present nodes in tie-breaking order.
-    pub fn nodes_in_order(&self) -> &[NodeId] {
+    pub(crate) fn nodes_in_order(&self) -> &[NodeId] {
         &self.by_rank
     }
 

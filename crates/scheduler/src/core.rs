@@ -59,8 +59,6 @@ pub struct SchedulerCore {
     recreated_nodes: RecreatedNodes,
     rejected_writes: RejectedWrites,
     outbox: CommandOutbox,
-    /// Whether a cycle has run: the first one surveys what an earlier scheduler left behind.
-    has_surveyed: bool,
 }
 
 impl SchedulerCore {
@@ -78,7 +76,6 @@ impl SchedulerCore {
             recreated_nodes: RecreatedNodes::default(),
             rejected_writes: RejectedWrites::default(),
             outbox: CommandOutbox::default(),
-            has_surveyed: false,
         }
     }
 
@@ -307,7 +304,7 @@ impl SchedulerCore {
         }
         self.partial_gangs.observe_plan(&plan);
         let was_scheduled = |group: &str| self.pod_groups.was_scheduled(group);
-        self.partial_gangs.examine_suspects(&self.engine, was_scheduled, now);
+        self.partial_gangs.examine_groups(&self.engine, was_scheduled, now);
         self.partial_gangs.clear_suspects();
         let outbox = &mut self.outbox;
         for group in self.pod_groups.publish(&plan, &self.engine, now, outbox) {
@@ -323,12 +320,7 @@ impl SchedulerCore {
     /// Brings everything up to date that must be known before the engine decides.
     fn prepare(&mut self, now: Timestamp) {
         let was_scheduled = |group: &str| self.pod_groups.was_scheduled(group);
-        if self.has_surveyed {
-            self.partial_gangs.examine_suspects(&self.engine, was_scheduled, now);
-        } else {
-            self.partial_gangs.survey(&self.engine, was_scheduled, now);
-            self.has_surveyed = true;
-        }
+        self.partial_gangs.examine_groups(&self.engine, was_scheduled, now);
         for facts in self.recreated_nodes.release_nodes(&self.engine, now) {
             self.engine.apply(&Event::Node(facts));
         }

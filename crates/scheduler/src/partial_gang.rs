@@ -45,11 +45,15 @@ pub(crate) struct PartialGangs {
     grace: SignedDuration,
     /// Whether the configuration promises that gangs start whole.
     is_enabled: bool,
+    /// Whether all groups were examined once. Before that nothing is collected: a scheduler may stand by for weeks.
+    has_surveyed: bool,
     gangs: BTreeMap<Arc<str>, PartialGang>,
     /// Groups to examine: something happened to their pods.
     suspects: FxHashSet<Arc<str>>,
     /// Bind commands without an answer, by group.
     in_flight: FxHashMap<Arc<str>, usize>,
+    /// Groups with failed binds of which nothing is known to be bound yet.
+    with_failed_binds: FxHashSet<Arc<str>>,
     completed: usize,
 }
 
@@ -86,9 +90,11 @@ impl PartialGangs {
         let mut gangs = Self {
             grace: SignedDuration::try_from(grace).unwrap_or(SignedDuration::MAX),
             is_enabled: true,
+            has_surveyed: false,
             gangs: BTreeMap::new(),
             suspects: FxHashSet::default(),
             in_flight: FxHashMap::default(),
+            with_failed_binds: FxHashSet::default(),
             completed: 0,
         };
         gangs.configure(conf);
@@ -107,7 +113,7 @@ impl PartialGangs {
 
     /// Has the group of a pod examined.
     pub(crate) fn suspect(&mut self, pod: PodView<'_>) {
-        let Some(group) = pod.group().filter(|_| self.is_enabled) else {
+        let Some(group) = pod.group().filter(|_| self.is_enabled && self.has_surveyed) else {
             return;
         };
         let has_started = matches!(group.announced_phase(), Phase::Running | Phase::Completed);
@@ -140,8 +146,11 @@ impl PartialGangs {
             return;
         }
         self.suspects.insert(Arc::clone(pod_group));
-        if have_failed && let Some(gang) = self.gangs.get_mut(pod_group).filter(|gang| gang.uid == *uid) {
-            gang.has_failed_binds = true;
+        if have_failed {
+            match self.gangs.get_mut(pod_group).filter(|gang| gang.uid == *uid) {
+                Some(gang) => gang.has_failed_binds = true,
+                None => drop(self.with_failed_binds.insert(Arc::clone(pod_group))),
+            }
         }
     }
 
@@ -155,25 +164,31 @@ impl PartialGangs {
         }
     }
 
-    /// Examines all groups: an earlier scheduler may have left parts of gangs behind.
-    pub(crate) fn survey(&mut self, engine: &Engine, was_scheduled: impl Fn(&str) -> bool, now: Timestamp) {
-        if !self.is_enabled {
+    /// Examines all groups, the first time: an earlier scheduler may have left parts of gangs behind. After that,
+    /// examines those to whose pods something happened. `was_scheduled` says whether the minimum of a group was placed at
+    /// some time.
+    pub(crate) fn examine_groups(&mut self, engine: &Engine, was_scheduled: impl Fn(&str) -> bool, now: Timestamp) {
+        if self.has_surveyed || !self.is_enabled {
+            self.examine_suspects(engine, was_scheduled, now);
             return;
         }
+        self.has_surveyed = true;
         for group in engine.groups() {
             self.examine(group, &was_scheduled, now);
         }
     }
 
-    /// Examines the groups to whose pods something happened. `was_scheduled` says whether the minimum of a group was
-    /// placed at some time.
-    pub(crate) fn examine_suspects(&mut self, engine: &Engine, was_scheduled: impl Fn(&str) -> bool, now: Timestamp) {
+    /// Examines the groups to whose pods something happened.
+    fn examine_suspects(&mut self, engine: &Engine, was_scheduled: impl Fn(&str) -> bool, now: Timestamp) {
         // Taken, not drained: the groups are examined again after the engine has decided.
         let suspects = std::mem::take(&mut self.suspects);
         for key in &suspects {
             match engine.group(key) {
                 Some(group) => self.examine(group, &was_scheduled, now),
-                None => drop(self.gangs.remove(key)),
+                None => {
+                    self.gangs.remove(key);
+                    self.with_failed_binds.remove(key);
+                }
             }
         }
         self.suspects = suspects;
@@ -195,6 +210,7 @@ impl PartialGangs {
         }
         if group.is_gang_on_existing_nodes() {
             let completed = self.gangs.remove(key);
+            self.with_failed_binds.remove(key);
             self.completed += usize::from(completed.is_some_and(|gang| gang.has_failed_binds));
             return;
         }
@@ -203,6 +219,7 @@ impl PartialGangs {
             Phase::Unknown => was_scheduled(key),
             Phase::Running | Phase::Completed => true,
         };
+        let has_failed_binds = self.with_failed_binds.remove(key);
         if has_started && !self.gangs.contains_key(key) {
             return;
         }
@@ -211,6 +228,7 @@ impl PartialGangs {
             .gangs
             .entry(Arc::clone(key))
             .or_insert_with(|| PartialGang::new(group.uid()));
+        gang.has_failed_binds |= has_failed_binds;
         if is_in_flight {
             gang.deadline = None;
         } else if gang.deadline.is_none() {
@@ -221,6 +239,9 @@ impl PartialGangs {
     /// Forgets a gang of which nothing is bound; binds of unknown outcome may still turn up.
     fn forget_unless_assumed(&mut self, group: PodGroupView<'_>) {
         let is_same = self.gangs.get(group.key()).is_some_and(|gang| gang.uid == *group.uid());
+        if group.assumed_pod_count() == 0 {
+            self.with_failed_binds.remove(group.key());
+        }
         if !is_same || group.assumed_pod_count() == 0 {
             self.gangs.remove(group.key());
         } else if let Some(gang) = self.gangs.get_mut(group.key()) {

@@ -15,7 +15,7 @@ pub use collector::Collector;
 pub use controllers::Controllers;
 pub use kubelet::Kubelet;
 pub(crate) use kubelet::exit;
-pub use scheduler::Scheduler;
+pub use scheduler::{BindMode, Scheduler};
 
 /// Something that acts by itself. It sees the cluster through its watches alone, writes one request at a time, and loses
 /// everything that it knows when it is killed.

@@ -41,6 +41,16 @@ pub enum Request {
         /// The patch.
         merge: Value,
     },
+    /// Change an object by a strategic merge patch: lists of conditions are merged by type. A uid in its metadata is a
+    /// condition.
+    Strategic {
+        /// The object.
+        key: Key,
+        /// Whether the status is meant.
+        status: bool,
+        /// The patch.
+        patch: Value,
+    },
     /// Remove an object.
     Delete {
         /// Which.
@@ -72,7 +82,12 @@ impl std::fmt::Display for Request {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Create { key, .. } => write!(f, "create {key}"),
-            Self::Patch { key, status, merge } => {
+            Self::Patch { key, status, merge }
+            | Self::Strategic {
+                key,
+                status,
+                patch: merge,
+            } => {
                 let part = if *status { " status" } else { "" };
                 write!(f, "patch {key}{part} {merge}")
             }

@@ -12,7 +12,7 @@ use basalt_audit::{Finding, Rules};
 use basalt_engine::Conf;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::actor::{Actor, Collector, Controllers, Kubelet, Scheduler};
+use crate::actor::{Actor, BindMode, Collector, Controllers, Kubelet, Scheduler};
 use crate::api::{Answer, Api, Kind, Refusal, Request, Snapshot};
 use crate::lookout::Lookout;
 use crate::whim::Whim;
@@ -98,6 +98,8 @@ pub struct Kernel {
     /// What the scheduler's decisions are judged by.
     rules: Option<Rules>,
     judged: u64,
+    /// How the scheduler binds.
+    bind_mode: BindMode,
 }
 
 impl Kernel {
@@ -105,7 +107,9 @@ impl Kernel {
     pub fn new(snapshot: &Snapshot, conf: &Conf, whim: Whim) -> Self {
         let api = Api::resumed(snapshot);
         let lookout = Lookout::begin(&api);
-        let seats = Who::ALL.into_iter().map(|who| Seat::new(who, born(who, conf, None)));
+        let seats = Who::ALL
+            .into_iter()
+            .map(|who| Seat::new(who, born(who, conf, None, BindMode::default())));
         Self {
             now: snapshot.now(),
             seats: seats.collect(),
@@ -122,6 +126,7 @@ impl Kernel {
             snapshots: None,
             rules: None,
             judged: 0,
+            bind_mode: BindMode::default(),
         }
     }
 
@@ -129,6 +134,12 @@ impl Kernel {
     pub fn judge_by(&mut self, rules: Rules) {
         self.lookout.know(&rules);
         self.rules = Some(rules);
+        self.kill(Who::Scheduler);
+    }
+
+    /// Restarts the scheduler as one that binds in this way.
+    pub fn bind_by(&mut self, bind_mode: BindMode) {
+        self.bind_mode = bind_mode;
         self.kill(Who::Scheduler);
     }
 
@@ -230,7 +241,10 @@ impl Kernel {
     /// Kills an actor: it starts again, and lists from what it had seen or later.
     pub fn kill(&mut self, who: Who) {
         self.note(|| format!("{who:?} is killed and starts again"));
-        let born = born(who, &self.conf, self.rules.as_ref());
+        if who == Who::Scheduler {
+            self.lookout.scheduler_restarted();
+        }
+        let born = born(who, &self.conf, self.rules.as_ref(), self.bind_mode);
         if let Some(seat) = self.seats.iter_mut().find(|seat| seat.who == who) {
             seat.reborn(born);
         }
@@ -392,6 +406,7 @@ impl Kernel {
     }
 
     fn advance(&mut self, to: Timestamp) {
+        self.findings.extend(self.lookout.overdue_gangs(self.now));
         // At least a little: whoever is due must find that its time has come.
         let tick = self
             .now
@@ -412,10 +427,10 @@ impl Kernel {
     }
 }
 
-fn born(who: Who, conf: &Conf, rules: Option<&Rules>) -> Box<dyn Actor> {
+fn born(who: Who, conf: &Conf, rules: Option<&Rules>, bind_mode: BindMode) -> Box<dyn Actor> {
     match who {
         Who::Controllers => Box::new(Controllers::new(conf)),
-        Who::Scheduler => Box::new(Scheduler::new(conf).judged_by(rules.cloned())),
+        Who::Scheduler => Box::new(Scheduler::new(conf, bind_mode).judged_by(rules.cloned())),
         Who::Node => Box::new(Kubelet::default()),
         Who::Collector => Box::new(Collector::default()),
     }

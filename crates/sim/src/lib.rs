@@ -16,6 +16,7 @@ mod cluster;
 mod decision;
 mod lookout;
 
+pub use actor::BindMode;
 pub use api::{Answer, Api, Key, Kind, Refusal, Request, Snapshot};
 pub use cluster::{Cluster, Cycle, Owners, UnknownObject, rules};
 pub use decision::decision;

@@ -1,9 +1,14 @@
 //! The auditor's seat: sees every write, and the whole world after it.
 
 use basalt_audit::{Auditor, Finding, Objects, QueueWatch, Rules, Write};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::api::{Api, Key, Kind, Report};
+
+/// How long part of a gang may hold room: the scheduler's grace, the time for answers that were lost, and a few
+/// deletions that fail.
+const PARTIAL_MAX: SignedDuration = SignedDuration::from_secs(60);
 
 /// The auditor, and the world as raw objects.
 pub(crate) struct Lookout {
@@ -103,6 +108,18 @@ impl Lookout {
             findings.extend(self.auditor.locks(&self.objects));
         }
         findings
+    }
+
+    /// Returns the gangs that have held room without being whole for too long.
+    pub(crate) fn overdue_gangs(&mut self, now: Timestamp) -> Vec<Finding> {
+        let limit_ms = PARTIAL_MAX.as_millis().try_into().unwrap_or(i64::MAX);
+        self.auditor
+            .overdue_gangs(&self.objects, now.as_millisecond(), limit_ms)
+    }
+
+    /// Takes note that the scheduler was restarted: it has to find partial gangs anew.
+    pub(crate) fn scheduler_restarted(&mut self) {
+        self.auditor.restart_gang_clock();
     }
 
     /// What is wrong with a world at rest.

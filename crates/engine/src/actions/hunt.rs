@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::model::{ClassId, Id, JobId, NodeId, QueueId, TaskId};
-use crate::plugin::{Claim, Hooks, Means, Want};
+use crate::plugin::{Claim, Hooks, Means, Want, lock_preference};
 use crate::resources::{Amounts, DimId};
 use crate::session::State;
 
@@ -112,7 +112,7 @@ impl Hunt {
         // Where others are taken from in the same queue, the best node counts; else any will do.
         let scored = at.0.means == Means::Preempt;
         field.sync(state, quiet, |node| {
-            let preference = hooks.preference(state, at.2.shape, node);
+            let preference = lock_preference(state, at.2.shape, node);
             if scored {
                 hooks.score(state, at.2.shape, node) + preference
             } else {

@@ -171,22 +171,22 @@ impl Ledger {
     }
 
     /// What is let in and still to come, by queue with all below it.
-    pub fn queue_inqueue(&self) -> &Columns {
+    pub(crate) fn queue_inqueue(&self) -> &Columns {
         &self.claims.inqueue
     }
 
     /// What runs beyond its declared minimum, by queue with all below it.
-    pub fn queue_elastic(&self) -> &Columns {
+    pub(crate) fn queue_elastic(&self) -> &Columns {
         &self.claims.elastic
     }
 
     /// What is promised to jobs without pods, by namespace.
-    pub fn promised(&self) -> &Columns {
+    pub(crate) fn promised(&self) -> &Columns {
         &self.claims.promised
     }
 
     /// What jobs without pods declare, by queue with all below it.
-    pub fn queue_expected(&self) -> &Columns {
+    pub(crate) fn queue_expected(&self) -> &Columns {
         &self.claims.expected
     }
 }

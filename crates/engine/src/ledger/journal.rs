@@ -4,7 +4,7 @@ use crate::model::{Id, NodeId};
 
 /// What changed about a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Touch {
+pub(crate) enum Touch {
     /// What is on it.
     Counts,
     /// What it is: labels, taints, size, cordon.
@@ -14,7 +14,7 @@ pub enum Touch {
 /// An append-only list of touched nodes with a running number. Old entries are dropped in one go; a reader that is
 /// older than the list has to start afresh.
 #[derive(Clone, Debug, Default)]
-pub struct Journal {
+pub(crate) struct Journal {
     start: u64,
     entries: Vec<NodeId>,
     /// Number of the latest touch of each node, plus one.
@@ -39,7 +39,7 @@ impl Journal {
     }
 
     /// Notes a change.
-    pub fn touch(&mut self, node: NodeId, what: Touch) {
+    pub(crate) fn touch(&mut self, node: NodeId, what: Touch) {
         let bound = (4 * self.last.len()).max(1024);
         if self.entries.len() >= bound {
             self.start += self.entries.len() as u64;
@@ -54,18 +54,18 @@ impl Journal {
     }
 
     /// The number of the next touch.
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.start + self.entries.len() as u64
     }
 
     /// The number after a node's latest touch; 0: never touched.
-    pub fn last_touch(&self, node: NodeId) -> u64 {
+    pub(crate) fn last_touch(&self, node: NodeId) -> u64 {
         self.last[node.index()]
     }
 
     /// The nodes touched since a number, each once, with whether its facts changed since then; none if the list no
     /// longer goes back that far.
-    pub fn since(&self, number: u64) -> Option<impl Iterator<Item = (NodeId, bool)> + '_> {
+    pub(crate) fn since(&self, number: u64) -> Option<impl Iterator<Item = (NodeId, bool)> + '_> {
         let skip = usize::try_from(number.checked_sub(self.start)?).ok()?;
         let entries = self.entries.get(skip..)?;
         Some(entries.iter().enumerate().filter_map(move |(at, &node)| {

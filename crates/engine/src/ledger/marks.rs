@@ -7,7 +7,7 @@ use crate::model::{Model, NodeId, Task};
 
 /// How many pods are there now and stay, are there now and leave, are not there yet and come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wearers {
+pub(crate) struct Wearers {
     /// There now, to stay.
     pub stay: u32,
     /// There now, about to leave.
@@ -18,12 +18,12 @@ pub struct Wearers {
 
 impl Wearers {
     /// Those that are there once everybody who leaves is gone.
-    pub fn later(&self) -> u32 {
+    pub(crate) fn later(&self) -> u32 {
         self.stay + self.come
     }
 
     /// Adds others.
-    pub fn add(&mut self, other: &Wearers) {
+    pub(crate) fn add(&mut self, other: &Wearers) {
         self.stay += other.stay;
         self.leave += other.leave;
         self.come += other.come;
@@ -41,13 +41,13 @@ impl Wearers {
 
 /// For each mark, the nodes where somebody wears it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MarkCounts {
+pub(crate) struct MarkCounts {
     by_mark: Vec<FxHashMap<NodeId, Wearers>>,
 }
 
 impl MarkCounts {
     /// The nodes where somebody wears a mark, in no meaningful order.
-    pub fn on(&self, mark: u32) -> impl Iterator<Item = (NodeId, &Wearers)> {
+    pub(crate) fn on(&self, mark: u32) -> impl Iterator<Item = (NodeId, &Wearers)> {
         let nodes = self.by_mark.get(mark as usize).into_iter().flatten();
         nodes.map(|(&node, wearers)| (node, wearers))
     }

@@ -11,7 +11,7 @@ use crate::resources::{Amounts, PODS};
 
 /// What makes two pods the same to every node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ClassKey {
+pub(crate) struct ClassKey {
     /// What a pod takes, `pods: 1` included; no zeros.
     pub request: Amounts,
     /// What a pod asks of its node.
@@ -20,7 +20,7 @@ pub struct ClassKey {
 
 /// A class of pods.
 #[derive(Clone, Debug)]
-pub struct Class {
+pub(crate) struct Class {
     /// The shape.
     pub key: Arc<ClassKey>,
     /// Asks for nothing but a place.
@@ -31,7 +31,7 @@ pub struct Class {
 
 /// All classes.
 #[derive(Clone, Debug, Default)]
-pub struct Classes {
+pub(crate) struct Classes {
     by_key: FxHashMap<Arc<ClassKey>, ClassId>,
     items: Vec<Class>,
     free: Vec<ClassId>,
@@ -39,7 +39,7 @@ pub struct Classes {
 
 impl Classes {
     /// The class of a shape, made if needed, with one more mention.
-    pub fn acquire(&mut self, mut request: Amounts, constraints: &Arc<Constraints>) -> ClassId {
+    pub(crate) fn acquire(&mut self, mut request: Amounts, constraints: &Arc<Constraints>) -> ClassId {
         request = Amounts::from_pairs(request.iter().filter(|&(dim, _)| dim != PODS).chain([(PODS, 1)])).non_zero();
         let key = ClassKey {
             request,
@@ -67,7 +67,7 @@ impl Classes {
     }
 
     /// One mention less; true when that was the last one and the slot is free again.
-    pub fn release(&mut self, id: ClassId) -> bool {
+    pub(crate) fn release(&mut self, id: ClassId) -> bool {
         let class = &mut self.items[id.index()];
         class.mentions -= 1;
         if class.mentions > 0 {
@@ -78,18 +78,13 @@ impl Classes {
         true
     }
 
-    /// How many slots there are, used or not.
-    pub fn slots(&self) -> usize {
-        self.items.len()
-    }
-
     /// How many classes are in use.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.by_key.len()
     }
 
     /// What a pod of this class takes.
-    pub fn request(&self, id: ClassId) -> &Amounts {
+    pub(crate) fn request(&self, id: ClassId) -> &Amounts {
         &self.items[id.index()].key.request
     }
 }

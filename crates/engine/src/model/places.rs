@@ -15,14 +15,14 @@ use super::table::{Id, NodeId};
 use crate::facts::{ClaimFacts, Labels, NodeRequirement, PodSelector, PodTerm, StorageFacts, Ties, VolumeFacts};
 
 /// A number of something shared; none: the pod has nothing of that kind.
-pub const NOTHING: u32 = u32::MAX;
+pub(crate) const NOTHING: u32 = u32::MAX;
 
 /// A few numbers.
-pub type Numbers = SmallVec<[u32; 2]>;
+pub(crate) type Numbers = SmallVec<[u32; 2]>;
 
 /// How a pod holds a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Hold {
+pub(crate) enum Hold {
     /// It must not be near such pods.
     Apart,
     /// It must be near such pods.
@@ -33,7 +33,7 @@ pub enum Hold {
 
 /// What a mark says of a pod that wears it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum MarkKey {
+pub(crate) enum MarkKey {
     /// All of these select it.
     Selected(Vec<PodSelector>),
     /// It holds this term.
@@ -44,7 +44,7 @@ pub enum MarkKey {
 
 /// A mark's record.
 #[derive(Clone, Debug)]
-pub struct Mark {
+pub(crate) struct Mark {
     /// For a term: the topology.
     pub topology: u32,
 }
@@ -52,7 +52,7 @@ pub struct Mark {
 /// Namespace and labels of a pod: all that selectors look at. The key is a text, `namespace`, then key and value of
 /// each label, with a zero byte between.
 #[derive(Clone, Debug, Default)]
-pub struct Tag {
+pub(crate) struct Tag {
     /// Marks of selectors that select such pods.
     pub wears: Numbers,
     /// Marks of terms that are about such pods.
@@ -61,7 +61,7 @@ pub struct Tag {
 
 /// The ties of a pod, with the marks and topologies that they mean.
 #[derive(Clone, Debug, Default)]
-pub struct Bonds {
+pub(crate) struct Bonds {
     /// Marks of the terms that it holds and of the claims that it mounts.
     pub holds: Numbers,
     /// The mark of pods that all its `near` terms select, and the topologies of the terms.
@@ -76,14 +76,14 @@ pub struct Bonds {
 
 /// Where nodes are by one label: nodes with the same number are one place.
 #[derive(Clone, Debug, Default)]
-pub struct Topology {
+pub(crate) struct Topology {
     by_node: Vec<u32>,
     values: FxHashMap<Arc<str>, u32>,
 }
 
 impl Topology {
     /// The place of a node; none: it lacks the label.
-    pub fn place(&self, node: NodeId) -> Option<u32> {
+    pub(crate) fn place(&self, node: NodeId) -> Option<u32> {
         self.by_node
             .get(node.index())
             .copied()
@@ -91,7 +91,7 @@ impl Topology {
     }
 
     /// No place has this number or a larger one.
-    pub fn places(&self) -> usize {
+    pub(crate) fn places(&self) -> usize {
         self.values.len()
     }
 
@@ -109,7 +109,7 @@ impl Topology {
 
 /// An image that some nodes have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Image {
+pub(crate) struct Image {
     /// Its size.
     pub bytes: i64,
     /// How many nodes have it.
@@ -120,7 +120,7 @@ pub struct Image {
 
 /// All of it.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub(crate) struct Places {
     /// Namespaces and labels of pods.
     pub tags: Shared<str, Tag>,
     /// Ties of pods.
@@ -146,7 +146,7 @@ pub struct Places {
 }
 
 /// The text that stands for a namespace and labels.
-pub fn tag_text(namespace: &str, labels: &Labels) -> String {
+pub(crate) fn tag_text(namespace: &str, labels: &Labels) -> String {
     let mut text = String::with_capacity(namespace.len() + labels.len() * 32);
     text.push_str(namespace);
     for (key, value) in labels {

@@ -8,7 +8,7 @@ use slab::Slab;
 
 /// Shared values with small numbers; a number is used again once nobody mentions its value any more.
 #[derive(Debug)]
-pub struct Shared<K: ?Sized, V> {
+pub(crate) struct Shared<K: ?Sized, V> {
     by_key: FxHashMap<Arc<K>, u32>,
     slots: Slab<Slot<K, V>>,
 }
@@ -82,17 +82,17 @@ impl<K: Hash + Eq + ?Sized, V> Shared<K, V> {
     }
 
     /// The number of a key that is known.
-    pub fn find(&self, key: &K) -> Option<u32> {
+    pub(crate) fn find(&self, key: &K) -> Option<u32> {
         self.by_key.get(key).copied()
     }
 
     /// What has this number.
-    pub fn get(&self, id: u32) -> Option<&V> {
+    pub(crate) fn get(&self, id: u32) -> Option<&V> {
         Some(&self.slots.get(id as usize)?.value)
     }
 
     /// The key that has this number.
-    pub fn key(&self, id: u32) -> Option<&K> {
+    pub(crate) fn key(&self, id: u32) -> Option<&K> {
         Some(&self.slots.get(id as usize)?.key)
     }
 
@@ -101,7 +101,7 @@ impl<K: Hash + Eq + ?Sized, V> Shared<K, V> {
     }
 
     /// All numbers in use, with their keys and values.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &K, &V)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &K, &V)> {
         let slots = self.slots.iter();
         slots.map(|(id, slot)| (id as u32, &*slot.key, &slot.value))
     }
@@ -112,7 +112,7 @@ impl<K: Hash + Eq + ?Sized, V> Shared<K, V> {
     }
 
     /// Whether nothing is in use.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.by_key.is_empty()
     }
 }

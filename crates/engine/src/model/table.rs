@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 /// A dense index into a table.
-pub trait Id: Copy + Eq {
+pub(crate) trait Id: Copy + Eq {
     /// From a slot number.
     fn from_index(index: usize) -> Self;
     /// The slot number.
@@ -18,17 +18,7 @@ macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(pub u32);
-
-        impl $name {
-            /// "No such object", in columns where that is common.
-            pub const NONE: $name = $name(u32::MAX);
-
-            /// Whether this names an object.
-            pub fn is_some(self) -> bool {
-                self != Self::NONE
-            }
-        }
+        pub(crate) struct $name(pub(crate) u32);
 
         impl Id for $name {
             fn from_index(index: usize) -> Self {
@@ -36,6 +26,20 @@ macro_rules! ids {
             }
             fn index(self) -> usize {
                 self.0 as usize
+            }
+        }
+    )*};
+}
+
+macro_rules! ids_or_none {
+    ($($name:ident)*) => {$(
+        impl $name {
+            /// "No such object", in columns where that is common.
+            pub(crate) const NONE: $name = $name(u32::MAX);
+
+            /// Whether this names an object.
+            pub(crate) fn is_some(self) -> bool {
+                self != Self::NONE
             }
         }
     )*};
@@ -58,13 +62,15 @@ ids! {
     CrowdId
 }
 
+ids_or_none! { NodeId JobId QueueId NamespaceId ClassId CrowdId }
+
 /// Named objects in slots. A slot is made when its name is first mentioned, by the object itself or by another one that
 /// refers to it, and is used again once nobody mentions it any more: so references never dangle.
 ///
 /// This is not a `slab::Slab`: a promise may hold the id of a slot that was given back, reads it, and sees by the uid that
 /// it is another object; and columns are read in the innermost loops, where the slab's check of each slot would be paid.
 #[derive(Clone, Debug)]
-pub struct Table<I, T> {
+pub(crate) struct Table<I, T> {
     by_name: FxHashMap<Arc<str>, u32>,
     names: Vec<Arc<str>>,
     items: Vec<T>,
@@ -86,12 +92,12 @@ impl<I, T> Default for Table<I, T> {
 
 impl<I: Id, T: Default> Table<I, T> {
     /// The slot of a name, if it has one.
-    pub fn find(&self, name: &str) -> Option<I> {
+    pub(crate) fn find(&self, name: &str) -> Option<I> {
         self.by_name.get(name).map(|&slot| I::from_index(slot as usize))
     }
 
     /// The slot of a name, made if needed.
-    pub fn intern(&mut self, name: &Arc<str>) -> I {
+    pub(crate) fn intern(&mut self, name: &Arc<str>) -> I {
         if let Some(id) = self.find(name) {
             return id;
         }
@@ -106,7 +112,7 @@ impl<I: Id, T: Default> Table<I, T> {
     }
 
     /// Gives the slot back; one that is free already stays so.
-    pub fn release(&mut self, id: I) {
+    pub(crate) fn release(&mut self, id: I) {
         let name = std::mem::take(&mut self.names[id.index()]);
         if name.is_empty() {
             return;
@@ -117,22 +123,22 @@ impl<I: Id, T: Default> Table<I, T> {
     }
 
     /// The name of a slot.
-    pub fn name(&self, id: I) -> &Arc<str> {
+    pub(crate) fn name(&self, id: I) -> &Arc<str> {
         &self.names[id.index()]
     }
 
     /// How many slots there are, used or not: the number of rows that columns need.
-    pub fn slots(&self) -> usize {
+    pub(crate) fn slots(&self) -> usize {
         self.items.len()
     }
 
     /// How many slots are in use.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.by_name.len()
     }
 
     /// The slots in use, in slot order. That order depends on history: sort before anything of it reaches a plan.
-    pub fn ids(&self) -> impl Iterator<Item = I> + '_ {
+    pub(crate) fn ids(&self) -> impl Iterator<Item = I> + '_ {
         let used = |&slot: &usize| !self.names[slot].is_empty();
         (0..self.items.len()).filter(used).map(I::from_index)
     }

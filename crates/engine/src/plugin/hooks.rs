@@ -16,7 +16,7 @@ macro_rules! hooks {
         /// A question that plugins can answer.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(usize)]
-        pub enum Hook {
+        pub(crate) enum Hook {
             $($(#[$doc])* $name,)*
         }
 
@@ -25,7 +25,7 @@ macro_rules! hooks {
             const COUNT: usize = [$(Hook::$name),*].len();
 
             /// The configuration's key that switches it; none: it cannot be switched off.
-            pub fn flag(self) -> Option<&'static str> {
+            pub(crate) fn flag(self) -> Option<&'static str> {
                 match self {
                     $(Hook::$name => $flag,)*
                 }
@@ -80,7 +80,7 @@ hooks! {
 }
 
 /// The table: which plugins answer which hook, in order.
-pub struct Hooks {
+pub(crate) struct Hooks {
     plugins: Vec<Box<dyn Plugin>>,
     /// By hook: (tier, plugin).
     table: [Vec<(usize, usize)>; Hook::COUNT],
@@ -93,7 +93,7 @@ pub struct Hooks {
 impl Hooks {
     /// Builds the table from a configuration. Plugins that do not exist are left out; the configuration's warnings
     /// name them.
-    pub fn new(conf: &Conf) -> Self {
+    pub(crate) fn new(conf: &Conf) -> Self {
         let mut hooks = Hooks {
             plugins: Vec::new(),
             table: Default::default(),
@@ -118,12 +118,12 @@ impl Hooks {
     }
 
     /// Whether nodes that are locked for a queue take no pods of others.
-    pub fn honours_locks(&self) -> bool {
+    pub(crate) fn honours_locks(&self) -> bool {
         self.honours_locks
     }
 
     /// Tells every plugin that a cycle begins. True: what is allowed may have changed.
-    pub fn open(&mut self, state: &State) -> bool {
+    pub(crate) fn open(&mut self, state: &State) -> bool {
         let mut changed = false;
         for plugin in &mut self.plugins {
             changed |= plugin.open(state);
@@ -132,7 +132,7 @@ impl Hooks {
     }
 
     /// When some plugin will answer otherwise although nothing happens.
-    pub fn wakes_at(&self, state: &State) -> Option<i64> {
+    pub(crate) fn wakes_at(&self, state: &State) -> Option<i64> {
         self.plugins.iter().filter_map(|plugin| plugin.wakes_at(state)).min()
     }
 
@@ -195,7 +195,7 @@ impl Hooks {
     }
 
     /// Which queue first: plugins, then age, then name.
-    pub fn queue_order(&self, state: &State, a: QueueId, b: QueueId) -> Ordering {
+    pub(crate) fn queue_order(&self, state: &State, a: QueueId, b: QueueId) -> Ordering {
         let queues = &state.model.queues;
         self.first(Hook::QueueOrder, |plugin| plugin.queue_order(state, a, b))
             .then_with(|| queues[a].created_ms.cmp(&queues[b].created_ms))
@@ -203,18 +203,18 @@ impl Hooks {
     }
 
     /// Which job first, by plugins alone.
-    pub fn job_rank(&self, state: &State, a: JobId, b: JobId) -> Ordering {
+    pub(crate) fn job_rank(&self, state: &State, a: JobId, b: JobId) -> Ordering {
         self.first(Hook::JobOrder, |plugin| plugin.job_order(state, a, b))
     }
 
     /// Whether what one queue gets changes how others stand to each other.
-    pub fn queues_are_related(&self) -> bool {
+    pub(crate) fn queues_are_related(&self) -> bool {
         self.answers(Hook::QueueOrder)
             .any(|(_, plugin)| plugin.queues_are_related())
     }
 
     /// Which job first: plugins, then age, then name.
-    pub fn job_order(&self, state: &State, a: JobId, b: JobId) -> Ordering {
+    pub(crate) fn job_order(&self, state: &State, a: JobId, b: JobId) -> Ordering {
         let jobs = &state.model.jobs;
         self.job_rank(state, a, b)
             .then_with(|| jobs[a].created_ms.cmp(&jobs[b].created_ms))
@@ -222,7 +222,7 @@ impl Hooks {
     }
 
     /// Which pod first: plugins, then the number in the name, then age, then uid.
-    pub fn task_order(&self, state: &State, a: TaskId, b: TaskId) -> Ordering {
+    pub(crate) fn task_order(&self, state: &State, a: TaskId, b: TaskId) -> Ordering {
         let (x, y) = (&state.model.tasks[a], &state.model.tasks[b]);
         let number = |ordinal: Option<u32>| ordinal.map_or(u64::MAX, u64::from);
         self.first(Hook::TaskOrder, |plugin| plugin.task_order(state, a, b))
@@ -233,14 +233,14 @@ impl Hooks {
     }
 
     /// Why a job cannot be scheduled: the first objection.
-    pub fn job_invalid(&self, state: &State, job: JobId) -> Option<TooFew> {
+    pub(crate) fn job_invalid(&self, state: &State, job: JobId) -> Option<TooFew> {
         self.answers(Hook::JobValid)
             .find_map(|(_, plugin)| plugin.job_invalid(state, job))
     }
 
     /// A vote: may the job enter the queue? A full cluster does not stop a job that its queue is due: else nothing
     /// could ever be taken back for it.
-    pub fn job_enqueueable(&self, state: &State, job: JobId) -> Result<(), Refusal> {
+    pub(crate) fn job_enqueueable(&self, state: &State, job: JobId) -> Result<(), Refusal> {
         let is_due = || {
             self.answers(Hook::QueueReport)
                 .any(|(_, plugin)| plugin.is_due(state, job))
@@ -254,13 +254,13 @@ impl Hooks {
     }
 
     /// All must agree that the job has what it needs.
-    pub fn job_ready(&self, state: &State, job: JobId) -> bool {
+    pub(crate) fn job_ready(&self, state: &State, job: JobId) -> bool {
         self.answers(Hook::JobReady)
             .all(|(_, plugin)| plugin.job_ready(state, job))
     }
 
     /// How many more pods the job needs at least: the largest answer.
-    pub fn job_lacks(&self, state: &State, job: JobId) -> u32 {
+    pub(crate) fn job_lacks(&self, state: &State, job: JobId) -> u32 {
         self.answers(Hook::JobReady)
             .map(|(_, plugin)| plugin.job_lacks(state, job))
             .max()
@@ -268,13 +268,13 @@ impl Hooks {
     }
 
     /// A vote: will the job have what it needs?
-    pub fn job_pipelined(&self, state: &State, job: JobId) -> bool {
+    pub(crate) fn job_pipelined(&self, state: &State, job: JobId) -> bool {
         self.vote(Hook::JobPipelined, |plugin| plugin.job_pipelined(state, job))
             .is_ok()
     }
 
     /// All of the first tier that has an opinion must agree; nobody starves without one.
-    pub fn job_starving(&self, state: &State, job: JobId) -> bool {
+    pub(crate) fn job_starving(&self, state: &State, job: JobId) -> bool {
         let Some((first, _)) = self.answers(Hook::JobStarving).next() else {
             return false;
         };
@@ -284,53 +284,53 @@ impl Hooks {
     }
 
     /// Any may say that the queue has had enough.
-    pub fn overused(&self, state: &State, queue: QueueId) -> bool {
+    pub(crate) fn overused(&self, state: &State, queue: QueueId) -> bool {
         self.answers(Hook::Overused)
             .any(|(_, plugin)| plugin.overused(state, queue))
     }
 
     /// Why the queue may not have the pod placed: the first objection.
-    pub fn queue_refuses(&self, state: &State, queue: QueueId, task: TaskId) -> Option<Refusal> {
+    pub(crate) fn queue_refuses(&self, state: &State, queue: QueueId, task: TaskId) -> Option<Refusal> {
         self.answers(Hook::Allocatable)
             .find_map(|(_, plugin)| plugin.queue_refuses(state, queue, task))
     }
 
     /// Whether what is idle can be lent to queues that have their due.
-    pub fn lends(&self) -> bool {
+    pub(crate) fn lends(&self) -> bool {
         !self.table[Hook::Loan as usize].is_empty()
     }
 
     /// Why a queue may not borrow idle room for the pod: the first objection.
-    pub fn loan_refused(&self, state: &State, queue: QueueId, task: TaskId) -> Option<Refusal> {
+    pub(crate) fn loan_refused(&self, state: &State, queue: QueueId, task: TaskId) -> Option<Refusal> {
         self.answers(Hook::Loan)
             .find_map(|(_, plugin)| plugin.loan_refused(state, queue, task))
     }
 
     /// Whether any plugin says who of one queue gives way to whom, not only who is safe.
-    pub fn ranks_victims(&self) -> bool {
+    pub(crate) fn ranks_victims(&self) -> bool {
         self.answers(Hook::Preemptable).any(|(_, plugin)| !plugin.protects())
     }
 
     /// Whether any plugin says what queues deserve.
-    pub fn shares_out(&self) -> bool {
+    pub(crate) fn shares_out(&self) -> bool {
         self.answers(Hook::QueueReport).next().is_some()
     }
 
     /// All must agree that others may have to give way.
-    pub fn preemptive(&self, state: &State, queue: QueueId, tasks: &[TaskId]) -> bool {
+    pub(crate) fn preemptive(&self, state: &State, queue: QueueId, tasks: &[TaskId]) -> bool {
         self.answers(Hook::Preemptive)
             .all(|(_, plugin)| plugin.preemptive(state, queue, tasks))
     }
 
     /// The pods that may go for a claim, in the order given. Nobody goes if nobody has an opinion.
-    pub fn victims(&self, state: &State, claim: &Claim, candidates: &[TaskId]) -> Vec<TaskId> {
+    pub(crate) fn victims(&self, state: &State, claim: &Claim, candidates: &[TaskId]) -> Vec<TaskId> {
         self.intersect(claim.means.hook(), candidates, |plugin, left| {
             plugin.victims(state, claim, left)
         })
     }
 
     /// Which queue gives way first: plugins, then the one that is served last.
-    pub fn victim_queue_order(&self, state: &State, a: QueueId, b: QueueId, claimant: QueueId) -> Ordering {
+    pub(crate) fn victim_queue_order(&self, state: &State, a: QueueId, b: QueueId, claimant: QueueId) -> Ordering {
         self.first(Hook::VictimQueueOrder, |plugin| {
             plugin.victim_queue_order(state, a, b, claimant)
         })
@@ -338,7 +338,7 @@ impl Hooks {
     }
 
     /// The pods that have to move: all that the first tier with any names, each once.
-    pub fn victim_tasks(&self, state: &State) -> Vec<TaskId> {
+    pub(crate) fn victim_tasks(&self, state: &State) -> Vec<TaskId> {
         let mut named: Vec<TaskId> = Vec::new();
         let mut named_in = None;
         for (tier, plugin) in self.answers(Hook::VictimTasks) {
@@ -357,13 +357,13 @@ impl Hooks {
     }
 
     /// What a queue deserves and has: the first answer.
-    pub fn queue_report(&self, state: &State, queue: QueueId) -> Option<QueueReport> {
+    pub(crate) fn queue_report(&self, state: &State, queue: QueueId) -> Option<QueueReport> {
         self.answers(Hook::QueueReport)
             .find_map(|(_, plugin)| plugin.queue_report(state, queue))
     }
 
     /// The queues for whose guarantee pods of others are evicted, in order: the first answer.
-    pub fn reserving_queues(&self, state: &State) -> Vec<QueueId> {
+    pub(crate) fn reserving_queues(&self, state: &State) -> Vec<QueueId> {
         let mut answers = self.answers(Hook::Reservation);
         answers
             .next()
@@ -372,19 +372,19 @@ impl Hooks {
     }
 
     /// What one of these queues lacks on its locked nodes: the first answer.
-    pub fn reservation_shortage(&self, state: &State, queue: QueueId) -> Option<ReservationShortage> {
+    pub(crate) fn reservation_shortage(&self, state: &State, queue: QueueId) -> Option<ReservationShortage> {
         self.answers(Hook::Reservation)
             .find_map(|(_, plugin)| plugin.reservation_shortage(state, queue))
     }
 
     /// All must agree that a pod may be evicted for the guarantee of a queue; nobody goes if nobody has an opinion.
-    pub fn is_reservation_victim(&self, state: &State, queue: QueueId, task: TaskId) -> bool {
+    pub(crate) fn is_reservation_victim(&self, state: &State, queue: QueueId, task: TaskId) -> bool {
         let mut answers = self.answers(Hook::Reservation).peekable();
         answers.peek().is_some() && answers.all(|(_, plugin)| plugin.is_reservation_victim(state, queue, task))
     }
 
     /// Tells every plugin that no pods can go for what a queue lacks.
-    pub fn note_unmovable(&self, state: &State, queue: QueueId) {
+    pub(crate) fn note_unmovable(&self, state: &State, queue: QueueId) {
         for (_, plugin) in self.answers(Hook::Reservation) {
             plugin.note_unmovable(state, queue);
         }

@@ -101,8 +101,8 @@ pub(super) fn lock(state: &State, shape: Shape, node: NodeId) -> Option<Blocker>
         .map(Blocker::Locked)
 }
 
-/// How much pods of a shape prefer a node for whom it is locked: more than any scores together.
-pub(super) fn preference(state: &State, shape: Shape, node: NodeId) -> f64 {
+/// How much pods of a shape prefer a node that is locked for them, whatever its score: more than any scores together.
+pub(crate) fn lock_preference(state: &State, shape: Shape, node: NodeId) -> f64 {
     const MORE: f64 = 1_000_000.0;
     let Some(reach) = state.reach(shape.class, shape.right) else {
         return 0.0;

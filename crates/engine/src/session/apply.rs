@@ -14,7 +14,7 @@ use crate::facts::Event;
 
 impl State {
     /// Takes in one change. `ours` says which scheduler names we serve.
-    pub fn apply(&mut self, event: &Event, ours: &dyn Fn(&str) -> bool) {
+    pub(crate) fn apply(&mut self, event: &Event, ours: &dyn Fn(&str) -> bool) {
         match event {
             Event::Node(facts) => self.upsert_node(facts),
             Event::NodeGone { name, uid } => self.node_gone(name, uid.as_deref()),

@@ -14,7 +14,7 @@ use crate::facts::{
 };
 use crate::ledger::{Ledger, Status};
 use crate::model::{Id, JobId, NodeId, TaskId};
-use crate::plugin::{Fit, Hooks, Shape};
+use crate::plugin::{Fit, Hooks, Shape, Site, lock_preference};
 use crate::testing::workload_events;
 
 #[derive(Clone, Debug)]
@@ -132,6 +132,22 @@ fn phases(state: &State) -> Vec<Phase> {
     state.model.jobs.ids().map(|job| state.model.jobs[job].phase).collect()
 }
 
+/// Returns how good each of these nodes is for a pod, all compared with each other.
+fn scores(state: &State, hooks: &Hooks, task: TaskId, nodes: &[NodeId]) -> Vec<f64> {
+    let shape = hooks.shape(state, task);
+    let site = |&node: &NodeId| Site {
+        node,
+        fit: Fit::Idle,
+        blocker: None,
+        score: hooks.score(state, shape, node) + lock_preference(state, shape, node),
+    };
+    let mut sites: Vec<Site> = nodes.iter().map(site).collect();
+    if hooks.is_wide(state, task, shape) {
+        hooks.rank(state, task, &mut sites);
+    }
+    sites.iter().map(|site| site.score).collect()
+}
+
 /// The best node, by looking at each of them, and then comparing those that are left.
 fn best_by_scan(state: &State, hooks: &Hooks, task: TaskId) -> Option<NodeId> {
     let request = state.model.classes.request(state.model.tasks[task].class);
@@ -146,7 +162,7 @@ fn best_by_scan(state: &State, hooks: &Hooks, task: TaskId) -> Option<NodeId> {
     }
     let best = sites.iter().map(|&(fit, _)| fit).max()?;
     let nodes: Vec<NodeId> = sites.iter().filter(|site| site.0 == best).map(|site| site.1).collect();
-    let scores = hooks.scores(state, task, &nodes);
+    let scores = scores(state, hooks, task, &nodes);
     let top = scores.iter().copied().fold(f64::MIN, f64::max);
     nodes
         .into_iter()

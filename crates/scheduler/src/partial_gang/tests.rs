@@ -20,14 +20,15 @@ fn engine() -> Engine {
 
 fn surveyed(engine: &Engine) -> PartialGangs {
     let mut gangs = PartialGangs::new(GRACE, &test_cluster::conf());
-    gangs.survey(engine, |_| false, at(0));
+    gangs.examine_groups(engine, |_| false, at(0));
     gangs
 }
 
 /// Tells that something happened to the first pod, and examines its group.
 fn examine(gangs: &mut PartialGangs, engine: &Engine, second: i64) {
     gangs.suspects.insert("a/g".into());
-    gangs.examine_suspects(engine, |_| false, at(second));
+    gangs.has_surveyed = true;
+    gangs.examine_groups(engine, |_| false, at(second));
     gangs.clear_suspects();
 }
 
@@ -72,9 +73,13 @@ fn time_does_not_run_while_binds_are_in_flight() {
 #[test]
 fn only_a_gang_with_failed_binds_counts_as_completed() {
     for have_failed in [false, true] {
-        let mut engine = engine();
+        let mut engine = test_cluster::engine(2, &[test_cluster::pod(0, None), test_cluster::pod(1, None)]);
         let mut gangs = surveyed(&engine);
+        assert_eq!(engine.cycle(1, 0).binds().count(), 2);
         gangs.binds_answered(&"a/g".into(), &"g".into(), have_failed);
+        examine(&mut gangs, &engine, 0);
+        engine.apply(&pod(0, Some("n")));
+        examine(&mut gangs, &engine, 0);
         engine.apply(&pod(1, Some("n")));
         examine(&mut gangs, &engine, 1);
         assert_eq!(gangs.take_completed(), usize::from(have_failed));
@@ -110,7 +115,7 @@ fn a_gang_that_is_gone_or_waits_is_forgotten() {
         uid: None,
     });
     gangs.pod_group_changed("a/g");
-    gangs.examine_suspects(&engine, |_| false, at(3));
+    gangs.examine_groups(&engine, |_| false, at(3));
     assert!(gangs.gangs.is_empty(), "the group is gone");
 }
 
@@ -122,7 +127,7 @@ fn check_phase(phase: Phase, was_scheduled: bool, expected: bool) {
         ..test_cluster::group(2)
     }));
     let mut gangs = PartialGangs::new(GRACE, &test_cluster::conf());
-    gangs.survey(&engine, |_| was_scheduled, at(0));
+    gangs.examine_groups(&engine, |_| was_scheduled, at(0));
     assert_eq!(gangs.next_due().is_some(), expected, "{phase:?} {was_scheduled}");
 }
 
@@ -143,7 +148,7 @@ fn without_the_gang_plugin_parts_of_gangs_may_be_bound() {
     let mut gangs = surveyed(&engine);
     gangs.configure(&conf);
     assert_eq!(gangs.next_due(), None);
-    gangs.survey(&engine, |_| false, at(0));
+    gangs.examine_groups(&engine, |_| false, at(0));
     assert_eq!(gangs.next_due(), None);
 }
 
@@ -196,7 +201,7 @@ fn a_bound_gang_that_loses_a_pod_before_anything_runs_is_released() {
     });
     let plan = engine.cycle(2, 0);
     gangs.observe_plan(&plan);
-    gangs.examine_suspects(&engine, |_| true, at(0));
+    gangs.examine_groups(&engine, |_| true, at(0));
     gangs.clear_suspects();
     assert_eq!(released(&mut gangs, &engine, 10), ["a/p-0"]);
 }
@@ -217,7 +222,7 @@ fn a_gang_that_loses_a_pod_while_another_runs_is_left_alone() {
     let mut gangs = PartialGangs::new(GRACE, &test_cluster::conf());
     let plan = engine.cycle(2, 0);
     gangs.observe_plan(&plan);
-    gangs.examine_suspects(&engine, |_| true, at(0));
+    gangs.examine_groups(&engine, |_| true, at(0));
     gangs.clear_suspects();
     assert_eq!(gangs.next_due(), None);
 }

@@ -209,8 +209,8 @@ impl Actor for Controllers {
     }
 }
 
-/// The request that carries a change out.
-fn request(change: &Change) -> Request {
+/// Returns the request that carries a change out.
+pub(super) fn request(change: &Change) -> Request {
     let known = |target: &ObjectRef| Key::of(target).unwrap_or_else(|| Key::new(Kind::Namespace, "", &target.name));
     match change {
         Change::Create { target, object } => Request::Create {
@@ -234,10 +234,15 @@ fn request(change: &Change) -> Request {
                 merge: with_conditions(merge.clone(), &conditions),
             }
         }
-        // Only the scheduler sends these, and not in here.
-        Change::Strategic { target, .. } => Request::Event {
+        Change::Strategic {
+            target,
+            subresource,
+            uid,
+            patch,
+        } => Request::Strategic {
             key: known(target),
-            reason: "StrategicPatch".to_owned(),
+            status: subresource.is_some(),
+            patch: with_conditions(patch.clone(), &[("uid", Some(uid))]),
         },
         Change::Delete {
             target,

@@ -35,6 +35,11 @@ impl Api {
         match request {
             Request::Create { key, object } => self.create(key, object.clone()),
             Request::Patch { key, status, merge } => self.patch(key, *status, merge),
+            Request::Strategic { key, status, patch } => {
+                let old = self.get(key).ok_or_else(|| not_found(key))?;
+                let merge = merged_conditions(old, patch);
+                self.patch(key, *status, &merge)
+            }
             Request::Delete {
                 key,
                 uid,
@@ -309,6 +314,30 @@ fn changed(kind: Kind, status: bool, old: &Value, merge: &Value) -> Value {
         meta::keep(old, &mut new);
     }
     new
+}
+
+/// Returns a strategic merge patch as a plain one: the object's conditions are kept, and those of the patch replace the
+/// ones of their type, field by field.
+fn merged_conditions(old: &Value, patch: &Value) -> Value {
+    let list = |object: &Value| {
+        let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+        conditions.cloned().unwrap_or_default()
+    };
+    let mut conditions = list(old);
+    for new in list(patch) {
+        let same_type = conditions
+            .iter_mut()
+            .find(|known| string_at(known, "/type") == string_at(&new, "/type"));
+        match same_type {
+            Some(known) => json_patch::merge(known, &new),
+            None => conditions.push(new),
+        }
+    }
+    let mut merge = patch.clone();
+    if !conditions.is_empty() {
+        merge["status"]["conditions"] = json!(conditions);
+    }
+    merge
 }
 
 /// What the generation counts.

@@ -8,6 +8,7 @@ use basalt_engine::Conf;
 use super::canon::{difference, plain};
 use super::operation::{By, Operation, Work, queue_name};
 use super::spread::spread;
+use crate::actor::BindMode;
 use crate::api::{Api, Key, Kind, Snapshot};
 use crate::kernel::{Faults, Kernel, Who};
 use crate::whim::Whim;
@@ -122,6 +123,7 @@ fn operation(whim: &mut Whim, api: &Api) -> Operation {
 /// Runs the sequence of a seed in a cluster. The same seed does the same, byte for byte.
 pub fn run_seed(conf: &Conf, empty: &Snapshot, seed: u64, log: bool) -> (Ran, Option<Failure>, String) {
     let mut kernel = Kernel::new(empty, conf, Whim::seeded(seed));
+    kernel.bind_by(BindMode::of_seed(seed));
     if log {
         kernel.keep_log();
     }

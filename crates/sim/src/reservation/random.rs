@@ -7,6 +7,7 @@ use basalt_engine::Conf;
 
 use super::operation::{Ask, Operation};
 use super::{CORES, node_name};
+use crate::actor::BindMode;
 use crate::api::{Api, Key, Kind, Snapshot};
 use crate::kernel::{Faults, Kernel};
 use crate::queues::operation::queue_name;
@@ -140,6 +141,7 @@ pub fn run_seed(
 ) -> (History, Option<Failure>, String) {
     let mut kernel = Kernel::new(small, conf, Whim::seeded(seed));
     kernel.judge_by(rules.clone());
+    kernel.bind_by(BindMode::of_seed(seed));
     if log {
         kernel.keep_log();
     }

@@ -89,6 +89,12 @@ impl Real {
                 let path = format!("{}{part}", path(key, true));
                 self.send("PATCH", &path, "application/merge-patch+json", merge).0
             }
+            Request::Strategic { key, status, patch } => {
+                let part = if *status { "/status" } else { "" };
+                let path = format!("{}{part}", path(key, true));
+                self.send("PATCH", &path, "application/strategic-merge-patch+json", patch)
+                    .0
+            }
             Request::Delete {
                 key,
                 uid,
@@ -179,6 +185,7 @@ fn key_of(request: &Request) -> Key {
     match request {
         Request::Create { key, .. }
         | Request::Patch { key, .. }
+        | Request::Strategic { key, .. }
         | Request::Delete { key, .. }
         | Request::Event { key, .. } => key.clone(),
         Request::Bind { binds, .. } => Key::new(Kind::Pod, "default", &binds[0].0),

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use basalt_sim::{Cluster, Cycle, Owners};
 use proptest::prelude::*;
+use proptest::strategy::Union;
 use proptest::test_runner::RngSeed;
 
-use crate::generate::{Plot, plot};
+use crate::generate::{Plot, locked, plot};
 
 /// How many cases a property has; `PROPTEST_CASES` asks for more.
 pub(crate) fn cases(few: u32) -> ProptestConfig {
@@ -66,6 +67,38 @@ proptest! {
     #[test]
     fn evictions_do_not_go_round_in_circles(plot in plot()) {
         settle(&plot, Owners::MakeAgain, 60)?;
+    }
+}
+
+/// Clusters with locked nodes whose configuration lists the action `reserve` at some place.
+fn reserving() -> impl Strategy<Value = Plot> {
+    let places = [
+        "reserve, enqueue, allocate, reclaim, backfill",
+        "enqueue, reserve, allocate, reclaim, backfill",
+        "enqueue, allocate, reserve, reclaim, backfill",
+        "enqueue, allocate, reclaim, backfill, reserve",
+    ];
+    let plots = places.map(|actions| {
+        let conf = format!(
+            "
+actions: \"{actions}\"
+tiers:
+- plugins: [{{name: priority}}, {{name: gang}}, {{name: conformance}}, {{name: pdb}}]
+- plugins: [{{name: predicates}}, {{name: capacity, enableHierarchy: true}}, {{name: node_reservation}}]
+"
+        );
+        locked(&conf).boxed()
+    });
+    Union::new(plots)
+}
+
+proptest! {
+    #![proptest_config(cases(200))]
+
+    /// Evictions for guarantees keep all promises wherever they stand among the actions.
+    #[test]
+    fn the_auditor_finds_nothing_wherever_reserve_is_listed(plot in reserving()) {
+        settle(&plot, Owners::LetGo, 40)?;
     }
 }
 

@@ -7,7 +7,7 @@ use crate::session::State;
 
 impl Hooks {
     /// What the nodes look at when a pod comes, each for itself.
-    pub fn shape(&self, state: &State, task: TaskId) -> Shape {
+    pub(crate) fn shape(&self, state: &State, task: TaskId) -> Shape {
         let record = &state.model.tasks[task];
         let queue = if (self.zoned || self.honours_locks) && record.job.is_some() {
             state.model.jobs[record.job].queue
@@ -18,7 +18,7 @@ impl Hooks {
     }
 
     /// The shape of pods of a class in a queue.
-    pub fn shape_in(&self, state: &State, class: ClassId, queue: QueueId) -> Shape {
+    pub(crate) fn shape_in(&self, state: &State, class: ClassId, queue: QueueId) -> Shape {
         let mut zone = QueueId::NONE;
         if self.zoned && queue.is_some() {
             for (_, plugin) in self.answers(Hook::Predicate).chain(self.answers(Hook::NodeOrder)) {
@@ -38,7 +38,7 @@ impl Hooks {
     }
 
     /// Whether a pod's place depends on more than each node for itself.
-    pub fn is_wide(&self, state: &State, task: TaskId, shape: Shape) -> bool {
+    pub(crate) fn is_wide(&self, state: &State, task: TaskId, shape: Shape) -> bool {
         let record = &state.model.tasks[task];
         record.ties != NOTHING
             || state
@@ -53,7 +53,7 @@ impl Hooks {
     }
 
     /// What all nodes together look at when a pod comes.
-    pub fn want(&self, state: &State, task: TaskId) -> Want {
+    pub(crate) fn want(&self, state: &State, task: TaskId) -> Want {
         let shape = self.shape(state, task);
         let record = &state.model.tasks[task];
         let (tag, ties) = if self.is_wide(state, task, shape) {
@@ -65,48 +65,43 @@ impl Hooks {
     }
 
     /// Why a node does not admit a shape, by facts alone: the first objection.
-    pub fn blocker(&self, state: &State, shape: Shape, node: NodeId) -> Option<Blocker> {
+    pub(crate) fn blocker(&self, state: &State, shape: Shape, node: NodeId) -> Option<Blocker> {
         self.unfit(state, shape, node)
             .or_else(|| node_reservation::lock(state, shape, node))
     }
 
     /// The same, whoever the node is locked for.
-    pub fn unfit(&self, state: &State, shape: Shape, node: NodeId) -> Option<Blocker> {
+    pub(crate) fn unfit(&self, state: &State, shape: Shape, node: NodeId) -> Option<Blocker> {
         self.answers(Hook::Predicate)
             .find_map(|(_, plugin)| plugin.blocker(state, shape, node))
     }
 
-    /// How much a shape prefers a node for whom it is locked, whatever its score.
-    pub fn preference(&self, state: &State, shape: Shape, node: NodeId) -> f64 {
-        node_reservation::preference(state, shape, node)
-    }
-
     /// Whether what is on a node can speak against the shape.
-    pub fn minds_guests(&self, state: &State, shape: Shape) -> bool {
+    pub(crate) fn minds_guests(&self, state: &State, shape: Shape) -> bool {
         self.answers(Hook::Predicate)
             .any(|(_, plugin)| plugin.minds_guests(state, shape))
     }
 
     /// What is on a node that speaks against the shape: the first objection.
-    pub fn guest_blocker(&self, state: &State, shape: Shape, node: NodeId, fit: Fit) -> Option<Blocker> {
+    pub(crate) fn guest_blocker(&self, state: &State, shape: Shape, node: NodeId, fit: Fit) -> Option<Blocker> {
         self.answers(Hook::Predicate)
             .find_map(|(_, plugin)| plugin.guest_blocker(state, shape, node, fit))
     }
 
     /// What other nodes say.
-    pub fn judge(&self, state: &State, task: TaskId, sites: &mut [Site]) {
+    pub(crate) fn judge(&self, state: &State, task: TaskId, sites: &mut [Site]) {
         for (_, plugin) in self.answers(Hook::Predicate) {
             plugin.judge(state, task, sites);
         }
     }
 
     /// Why a node does not admit a pod once what is being released there is gone: everything but room counts.
-    pub fn obstacle(&self, state: &State, task: TaskId, node: NodeId) -> Option<Blocker> {
+    pub(crate) fn obstacle(&self, state: &State, task: TaskId, node: NodeId) -> Option<Blocker> {
         self.admits(state, task, node).err()
     }
 
     /// Whether a node admits a pod, now or in future: everything but room counts.
-    pub fn admits(&self, state: &State, task: TaskId, node: NodeId) -> Result<Fit, Blocker> {
+    pub(crate) fn admits(&self, state: &State, task: TaskId, node: NodeId) -> Result<Fit, Blocker> {
         let shape = self.shape(state, task);
         if let Some(blocker) = self.blocker(state, shape, node) {
             return Err(blocker);
@@ -130,7 +125,7 @@ impl Hooks {
     }
 
     /// A number that changes when scores of untouched nodes may have changed.
-    pub fn score_version(&self, state: &State, shape: Shape) -> u64 {
+    pub(crate) fn score_version(&self, state: &State, shape: Shape) -> u64 {
         self.answers(Hook::NodeOrder)
             .map(|(_, plugin)| plugin.score_version(state, shape))
             .max()
@@ -138,32 +133,16 @@ impl Hooks {
     }
 
     /// The sum of all scores that a node gets for itself.
-    pub fn score(&self, state: &State, shape: Shape, node: NodeId) -> f64 {
+    pub(crate) fn score(&self, state: &State, shape: Shape, node: NodeId) -> f64 {
         self.answers(Hook::NodeOrder)
             .map(|(_, plugin)| plugin.score(state, shape, node))
             .sum()
     }
 
     /// Adds what comes from comparing sites.
-    pub fn rank(&self, state: &State, task: TaskId, sites: &mut [Site]) {
+    pub(crate) fn rank(&self, state: &State, task: TaskId, sites: &mut [Site]) {
         for (_, plugin) in self.answers(Hook::NodeOrder) {
             plugin.rank(state, task, sites);
         }
-    }
-
-    /// How good each of these nodes is for a pod, all compared with each other.
-    pub fn scores(&self, state: &State, task: TaskId, nodes: &[NodeId]) -> Vec<f64> {
-        let shape = self.shape(state, task);
-        let site = |&node: &NodeId| Site {
-            node,
-            fit: Fit::Idle,
-            blocker: None,
-            score: self.score(state, shape, node) + self.preference(state, shape, node),
-        };
-        let mut sites: Vec<Site> = nodes.iter().map(site).collect();
-        if self.is_wide(state, task, shape) {
-            self.rank(state, task, &mut sites);
-        }
-        sites.iter().map(|site| site.score).collect()
     }
 }

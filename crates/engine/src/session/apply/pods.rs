@@ -28,7 +28,7 @@ impl State {
     }
 
     /// The pod is on its way out by our decision, which the API does not show yet.
-    pub fn evict(&mut self, task: TaskId) {
+    pub(crate) fn evict(&mut self, task: TaskId) {
         let node = self.ledger.node(task);
         self.set(task, Status::Releasing, node);
         self.evicted.push(task);

@@ -22,6 +22,8 @@ pub(super) enum Step {
     Patch(Kind, u8, bool, Value, Condition),
     Delete(Kind, u8, Condition, Option<i64>),
     Bind(u8, Condition),
+    /// A condition of a pod: type and message.
+    PodCondition(u8, &'static str, &'static str, Condition),
     /// A PodGroup of a Job.
     Owned(u8, u8),
     /// A Command to a queue.
@@ -143,6 +145,10 @@ fn patches() -> impl Strategy<Value = Step> {
     ]
 }
 
+fn words(words: [&'static str; 2]) -> impl Strategy<Value = &'static str> {
+    prop_oneof![Just(words[0]), Just(words[1])]
+}
+
 pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let kinds =
         prop_oneof![3 => Just(Kind::Queue), 1 => Just(Kind::Job), 1 => Just(Kind::PodGroup), 2 => Just(Kind::Pod)];
@@ -155,6 +161,9 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
             Step::Delete(kind, number, condition, grace.filter(|_| kind == Kind::Pod))
         }),
         2 => (0u8..2, condition()).prop_map(|(pod, condition)| Step::Bind(pod, condition)),
+        2 => (0u8..2, words(["a", "b"]), words(["one", "two"]), condition()).prop_map(|(pod, kind, message, condition)| {
+            Step::PodCondition(pod, kind, message, condition)
+        }),
         2 => (0u8..2, 0u8..2).prop_map(|(group, job)| Step::Owned(group, job)),
         1 => (0u8..2, 0u8..3, action, condition()).prop_map(|(command, queue, action, condition)| {
             Step::Command(command, queue, action, condition)
@@ -275,6 +284,19 @@ impl Writer<'_> {
                 Request::Bind {
                     namespace: "default".to_owned(),
                     binds: vec![bind],
+                }
+            }
+            Step::PodCondition(number, kind, message, condition) => {
+                let condition_of_pod =
+                    json!({"type": format!("basalt.sh/{kind}"), "status": "False", "message": message});
+                let patch = json!({"status": {"conditions": [condition_of_pod]}});
+                match self.patch(self.key(Kind::Pod, *number), true, &patch, *condition) {
+                    Request::Patch { key, status, merge } => Request::Strategic {
+                        key,
+                        status,
+                        patch: merge,
+                    },
+                    other => other,
                 }
             }
             Step::Owned(group, job) => self.owned(*group, *job),
