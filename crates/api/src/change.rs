@@ -106,10 +106,9 @@ impl Change {
         let is_outdated = reason == "Conflict" || has_other_uid;
         match self {
             Self::Create { .. } if reason == "AlreadyExists" => RefusalMeaning::Outdated,
-            Self::Create { .. } => RefusalMeaning::Failed,
             // A namespace that is being deleted takes no events any more, and nothing depends on them.
             Self::Event { .. } if matches!(reason, "NotFound" | "Forbidden") => RefusalMeaning::Done,
-            Self::Event { .. } => RefusalMeaning::Failed,
+            Self::Create { .. } | Self::Event { .. } => RefusalMeaning::Failed,
             _ if reason == "NotFound" => RefusalMeaning::Done,
             // Another object under the same name is not the one to delete; another version may be this one, changed since.
             Self::Delete {

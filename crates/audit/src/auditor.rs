@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::locks::{self, LockWatch};
 use crate::read::{meta, node_of};
-use crate::{Finding, Objects, Rules, gang, job, node, queue, queue_state, reservation};
+use crate::{Finding, Invariant, Objects, Rules, gang, job, node, queue, queue_state, reservation};
 
 /// Watches a world by successive sets of objects.
 ///
@@ -95,7 +95,7 @@ impl Auditor {
         let mut fresh = BTreeSet::new();
         for pod in &objects.pods {
             let (uid, node) = (meta(pod, "uid"), node_of(pod));
-            let mut found = |message: String| findings.push(Finding::new("I7", "Pod", pod, message));
+            let mut found = |message: String| findings.push(Finding::new(Invariant::OneBind, "Pod", pod, message));
             match self.bound.get(uid) {
                 Some(before) if before != node => {
                     found(format!(

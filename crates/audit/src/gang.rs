@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::read::{ended, entries, leaving, list, meta, node_of, number, text};
-use crate::{Finding, Objects};
+use crate::{Finding, Invariant, Objects};
 
 /// The annotation by which a pod says to which group it belongs.
 const GROUP: &str = "scheduling.k8s.io/group-name";
@@ -98,7 +98,7 @@ fn partial_groups<'o>(objects: &'o Objects, whole: &BTreeSet<String>) -> Vec<(&'
 /// Groups that were never whole and of which some pods, but not enough, hold room.
 pub(crate) fn partial(objects: &Objects, whole: &BTreeSet<String>, findings: &mut Vec<Finding>) {
     let partial = partial_groups(objects, whole).into_iter();
-    findings.extend(partial.map(|(group, message)| Finding::new("I2", "PodGroup", group, message)));
+    findings.extend(partial.map(|(group, message)| Finding::new(Invariant::WholeGangs, "PodGroup", group, message)));
 }
 
 /// Since when gangs are partial, by uid, in milliseconds.
@@ -123,7 +123,7 @@ impl PartialSince {
             self.0.insert(uid.to_owned(), since_ms);
             if passed_ms > limit_ms {
                 let message = format!("{message}; for {} s", passed_ms / 1_000);
-                findings.push(Finding::new("I2", "PodGroup", group, message));
+                findings.push(Finding::new(Invariant::WholeGangs, "PodGroup", group, message));
             }
         }
         findings

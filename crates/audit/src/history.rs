@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Decision, Finding};
+use crate::{Decision, Finding, Invariant};
 
 /// Who had whom evicted since something last happened from outside.
 ///
@@ -37,7 +37,11 @@ impl History {
                      nothing happened from outside",
                     eviction.beneficiary
                 );
-                findings.push(Finding::on("I5", format!("Pod {}", eviction.pod), message));
+                findings.push(Finding::on(
+                    Invariant::PermittedEvictions,
+                    format!("Pod {}", eviction.pod),
+                    message,
+                ));
             }
             let victims = self.victims.entry(eviction.beneficiary.clone()).or_default();
             victims.insert(victim);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::read::{at, job_uid, leaving, list, meta, number, text};
-use crate::{Finding, Objects};
+use crate::{Finding, Invariant, Objects};
 
 const TASK: &str = "volcano.sh/task-spec";
 const INDEX: &str = "volcano.sh/task-index";
@@ -17,7 +17,7 @@ fn place(pod: &Value) -> (&str, &str) {
 }
 
 fn finding(pod: &Value, message: String) -> Finding {
-    Finding::new("I6", "Pod", pod, message)
+    Finding::new(Invariant::NoLostPods, "Pod", pod, message)
 }
 
 /// Two pods in one place.
@@ -104,7 +104,7 @@ fn lost(job: &Value, present: Option<&BTreeSet<(&str, i64)>>, findings: &mut Vec
         let have = present.map_or(0, |present| present.range((name, 0)..(name, replicas.max(0))).count());
         if i64::try_from(have).is_ok_and(|have| have < replicas) {
             let message = format!("is Running and task {name} has {have} pods of {replicas}");
-            findings.push(Finding::new("I6", "Job", job, message));
+            findings.push(Finding::new(Invariant::NoLostPods, "Job", job, message));
         }
     }
 }

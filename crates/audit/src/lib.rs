@@ -14,6 +14,7 @@ mod auditor;
 mod decision;
 mod gang;
 mod history;
+mod invariant;
 mod job;
 mod locks;
 mod node;
@@ -32,6 +33,7 @@ mod world;
 pub use auditor::Auditor;
 pub use decision::{Decision, Eviction, Placement, Purpose, QueueReport, judge};
 pub use history::History;
+pub use invariant::Invariant;
 pub use objects::Objects;
 pub use queue_watch::{QueueWatch, Write};
 pub use rules::Rules;
@@ -43,13 +45,8 @@ use serde_json::Value;
 /// One broken promise.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Finding {
-    /// Id of the promise: `I1` no over-commit, `I2` gang, `I3` capability, `I4` guarantee, `I5` evictions have
-    /// a purpose and permitted victims, `I6` no lost or doubled pod, `I7` one bind, `I8` closed queues are
-    /// empty, `I10` accounts are the facts, `I13` pods go only where they may, `L1` status follows facts, `Q1` queues
-    /// accept only what they may, `Q2` Commands take effect once, `Q3` nothing that was accepted is lost, `R1` locked nodes take
-    /// only their queue's pods, `R2` evictions for a reservation are needed and permitted, `R3` locks are exclusive and nested,
-    /// `R4` nothing is locked for nobody, `R5` what is said of a reservation is what the pods say.
-    pub invariant: &'static str,
+    /// Which promise.
+    pub invariant: Invariant,
     /// The object that it was found on: `Kind namespace/name`.
     pub object: String,
     /// What is, and what should be.
@@ -57,7 +54,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn on(invariant: &'static str, object: String, message: String) -> Self {
+    fn on(invariant: Invariant, object: String, message: String) -> Self {
         Self {
             invariant,
             object,
@@ -65,7 +62,7 @@ impl Finding {
         }
     }
 
-    fn new(invariant: &'static str, kind: &str, object: &Value, message: String) -> Self {
+    fn new(invariant: Invariant, kind: &str, object: &Value, message: String) -> Self {
         Self {
             invariant,
             object: read::label(kind, object),

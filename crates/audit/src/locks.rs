@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::queue_state::Queues;
 use crate::read::{at, meta};
 use crate::world::locks;
-use crate::{Finding, Objects};
+use crate::{Finding, Invariant, Objects};
 
 /// Which nodes each queue held at the last look, by its uid.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +54,7 @@ pub(crate) fn settled(objects: &Objects, findings: &mut Vec<Finding>) {
             let theirs = locks(parent);
             if let Some(node) = nodes.difference(&theirs).next().filter(|_| reserves) {
                 let message = format!("holds the node {node}, which queue {above} above it does not hold");
-                findings.push(Finding::new("R3", "Queue", queue, message));
+                findings.push(Finding::new(Invariant::ExclusiveLocks, "Queue", queue, message));
             }
         }
     }
@@ -87,6 +87,6 @@ impl<'a> Held<'a> {
             others.filter(|other| !self.queues.line(name).contains(other) && !self.queues.line(other).contains(&name));
         let other = others.next()?;
         let message = format!("holds the node {node}, and so does queue {other}, which is neither above it nor below");
-        Some(Finding::new("R3", "Queue", queue, message))
+        Some(Finding::new(Invariant::ExclusiveLocks, "Queue", queue, message))
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::quantity::{Nano, show};
 use crate::read::{at, ended, list, meta, node_of, number, text};
 use crate::request::{Amounts, add, amounts, of_pod};
-use crate::{Finding, Objects};
+use crate::{Finding, Invariant, Objects};
 
 const POD: Nano = 1_000_000_000;
 
@@ -34,7 +34,7 @@ pub(crate) fn over_commit(objects: &Objects, judged: &BTreeSet<String>, findings
         host_ports(pod, &mut load.ports);
         for quantity in unread {
             let message = format!("quantity cannot be read: {quantity}");
-            findings.push(Finding::new("I1", "Pod", pod, message));
+            findings.push(Finding::new(Invariant::NoOvercommit, "Pod", pod, message));
         }
     }
     for node in &objects.nodes {
@@ -47,7 +47,7 @@ pub(crate) fn over_commit(objects: &Objects, judged: &BTreeSet<String>, findings
 fn judge(node: &Value, load: &mut Load<'_>, findings: &mut Vec<Finding>) {
     let mut unread = Vec::new();
     let have = amounts(at(node, &["status", "allocatable"]), &mut unread);
-    let mut found = |message: String| findings.push(Finding::new("I1", "Node", node, message));
+    let mut found = |message: String| findings.push(Finding::new(Invariant::NoOvercommit, "Node", node, message));
     let count = POD.saturating_mul(load.pods as i128);
     add(&mut load.need, &Amounts::from([("pods", count)]));
     for (name, need) in &load.need {

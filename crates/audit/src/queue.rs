@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::read::{at, ended, job_uid, meta, number, text};
-use crate::{Finding, Objects};
+use crate::{Finding, Invariant, Objects};
 
 const COUNTERS: [&str; 7] = [
     "unknown",
@@ -90,7 +90,7 @@ fn counters(queue: &Value, facts: &Facts, findings: &mut Vec<Finding>) {
         );
         if have != want {
             let message = format!("status.{name} is {have}, the objects say {want}");
-            findings.push(Finding::new("L1", "Queue", queue, message));
+            findings.push(Finding::new(Invariant::StatusFollowsFacts, "Queue", queue, message));
         }
     }
 }
@@ -100,6 +100,6 @@ fn closed(queue: &Value, facts: &Facts, findings: &mut Vec<Finding>) {
     if is_closed && (facts.unfinished_jobs > 0 || facts.live_pods > 0) {
         let (jobs, pods) = (facts.unfinished_jobs, facts.live_pods);
         let message = format!("is Closed with {jobs} unfinished jobs and {pods} pods that have not ended");
-        findings.push(Finding::new("I8", "Queue", queue, message));
+        findings.push(Finding::new(Invariant::ClosedQueuesEmpty, "Queue", queue, message));
     }
 }

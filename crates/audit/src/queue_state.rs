@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::read::{ended, job_uid, leaving, meta, text};
-use crate::{Finding, Objects};
+use crate::{Finding, Invariant, Objects};
 
 const ROOT: &str = "root";
 const GROUP: &str = "scheduling.k8s.io/group-name";
@@ -175,7 +175,7 @@ pub(crate) fn settled(objects: &Objects, findings: &mut Vec<Finding>) {
                 (Some(by), Some(what)) => format!("queue {by} wants it closed, and {what} holds it"),
             };
             let message = format!("status.state is {is:?} and must be {must:?}: {why}");
-            findings.push(Finding::new("L1", "Queue", queue, message));
+            findings.push(Finding::new(Invariant::StatusFollowsFacts, "Queue", queue, message));
         }
     }
 }

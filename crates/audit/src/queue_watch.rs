@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::queue_state::{Queues, follows_owner, group_ended, job_ended, parent};
 use crate::read::{at, leaving, list, meta, text};
-use crate::{Finding, Objects};
+use crate::{Finding, Invariant, Objects};
 
 const APPLIED: &str = "basalt.sh/applied-commands";
 const QUEUE: &str = "scheduling.volcano.sh/queue-name";
@@ -97,7 +97,7 @@ impl QueueWatch {
         let left = self.orders.values().filter(|order| order.stands);
         left.map(|order| {
             let message = format!("a Command to make it {} still stands", order.wants);
-            Finding::on("Q2", format!("Queue {}", order.queue), message)
+            Finding::on(Invariant::CommandsOnce, format!("Queue {}", order.queue), message)
         })
         .collect()
     }
@@ -129,7 +129,7 @@ impl QueueWatch {
         let there = objects.queues.iter().find(target).is_some_and(|queue| !leaving(queue));
         if order.applied == 0 && there && !self.asked.contains(uid) {
             let message = format!("is gone, and queue {} was never made {}", order.queue, order.wants);
-            findings.push(Finding::new("Q2", "Command", command, message));
+            findings.push(Finding::new(Invariant::CommandsOnce, "Command", command, message));
         }
     }
 
@@ -147,17 +147,17 @@ impl QueueWatch {
                 order.applied += 1;
                 if order.applied > 1 {
                     let message = format!("Command uid {uid} took effect {} times", order.applied);
-                    findings.push(Finding::new("Q2", "Queue", after, message));
+                    findings.push(Finding::new(Invariant::CommandsOnce, "Queue", after, message));
                 }
                 if order.queue_uid != meta(after, "uid") {
                     let message = format!("Command uid {uid} was for uid {}, not for this queue", order.queue_uid);
-                    findings.push(Finding::new("Q2", "Queue", after, message));
+                    findings.push(Finding::new(Invariant::CommandsOnce, "Queue", after, message));
                 }
             }
         }
         if state(after) != state(before) && !write.by_user && !steered {
             let message = format!("spec.state went from {:?} to {:?} unasked", state(before), state(after));
-            findings.push(Finding::new("Q2", "Queue", after, message));
+            findings.push(Finding::new(Invariant::CommandsOnce, "Queue", after, message));
         }
     }
 
@@ -173,7 +173,7 @@ impl QueueWatch {
             above = queues.get(parent(here));
         }
         let message = "is being deleted although nobody asked for it".to_owned();
-        findings.push(Finding::new("I8", "Queue", queue, message));
+        findings.push(Finding::new(Invariant::ClosedQueuesEmpty, "Queue", queue, message));
     }
 
     /// Q3: what was accepted is there until somebody who may says otherwise.
@@ -201,7 +201,7 @@ impl QueueWatch {
         let transient = kind == "Job" && !at(object, &["spec", "ttlSecondsAfterFinished"]).is_null();
         if !((going || transient) && ended) {
             let message = "is gone, and nobody asked for it".to_owned();
-            findings.push(Finding::new("Q3", kind, object, message));
+            findings.push(Finding::new(Invariant::NothingLost, kind, object, message));
         }
     }
 }
@@ -209,7 +209,8 @@ impl QueueWatch {
 /// I8: only an empty queue vanishes.
 fn queue_gone(queue: &Value, objects: &Objects, findings: &mut Vec<Finding>) {
     let name = meta(queue, "name");
-    let mut found = |message: String| findings.push(Finding::new("I8", "Queue", queue, message));
+    let mut found =
+        |message: String| findings.push(Finding::new(Invariant::ClosedQueuesEmpty, "Queue", queue, message));
     let queues = Queues::read(objects);
     if let Some(what) = queues.held_by(name) {
         found(format!("vanished although {what} has not ended"));
@@ -264,7 +265,7 @@ fn delivery(kind: &str, write: Write<'_>, objects: &Objects, findings: &mut Vec<
     };
     if let Some(why) = why {
         findings.push(Finding::new(
-            "Q1",
+            Invariant::AcceptedDeliveries,
             kind,
             object,
             format!("was accepted into queue {name:?}, {why}"),

@@ -7,7 +7,7 @@ use crate::quantity::{Nano, parse};
 use crate::queue_state::Queues;
 use crate::read::{at, entries, leaving, list, meta, number, text};
 use crate::world::{Node, Pod, World};
-use crate::{Finding, Objects};
+use crate::{Finding, Invariant, Objects};
 
 /// Schedulers that are ours whatever is configured; others may be or may not.
 const OURS: [&str; 2] = ["volcano", "basalt"];
@@ -19,17 +19,20 @@ pub(crate) fn settled(objects: &Objects, on: Option<bool>, findings: &mut Vec<Fi
     for queue in objects.queues.iter().filter(|queue| !leaving(queue)) {
         let reserved = !at(queue, &["status", "reservation"]).is_null();
         let why_not = why_not(queue, &queues, on);
-        let mut found = |invariant: &'static str, message: String| {
+        let mut found = |invariant: Invariant, message: String| {
             findings.push(Finding::new(invariant, "Queue", queue, message));
         };
         match (&why_not, condition(queue)) {
             (Some(why), told) if reserved || told.is_some() => {
-                found("R4", format!("says that it has a reservation, and {why}"));
+                found(
+                    Invariant::OwnedLocks,
+                    format!("says that it has a reservation, and {why}"),
+                );
                 continue;
             }
             (None, None) if on == Some(true) => {
                 found(
-                    "R5",
+                    Invariant::ReservationStatus,
                     "is guaranteed something and does not say how it stands".to_owned(),
                 );
             }
@@ -51,11 +54,14 @@ pub(crate) fn settled(objects: &Objects, on: Option<bool>, findings: &mut Vec<Fi
             .iter()
             .filter(|node| !world.node_ids.contains_key(*node))
         {
-            found("R4", format!("holds the node {node}, which does not exist"));
+            found(
+                Invariant::OwnedLocks,
+                format!("holds the node {node}, which does not exist"),
+            );
         }
         let facts = Facts::read(world, at);
         for message in compare(world, queue, at, &said, &facts) {
-            found("R5", message);
+            found(Invariant::ReservationStatus, message);
         }
     }
 }

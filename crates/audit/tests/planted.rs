@@ -54,7 +54,7 @@ fn world() -> Objects {
 }
 
 fn invariants(findings: &[Finding]) -> Vec<&str> {
-    findings.iter().map(|finding| finding.invariant).collect()
+    findings.iter().map(|finding| finding.invariant.id()).collect()
 }
 
 #[test]
@@ -329,7 +329,7 @@ fn an_ended_part_of_a_gang_holds_no_room() {
     }
     auditor.observe(&objects);
     objects.pods[0]["spec"]["nodeName"] = json!("n1");
-    let is_i2 = |finding: &&Finding| finding.invariant == "I2";
+    let is_i2 = |finding: &&Finding| finding.invariant.id() == "I2";
     assert_eq!(auditor.settled(&objects).iter().filter(is_i2).count(), 1);
     objects.pods[0]["status"]["phase"] = json!("Succeeded");
     assert_eq!(auditor.settled(&objects).iter().filter(is_i2).count(), 0);

@@ -88,7 +88,7 @@ impl Story {
     #[track_caller]
     fn found(&mut self, title: &str, expected: &[&str]) {
         self.findings.extend(self.watch.settled());
-        let found: Vec<&str> = self.findings.iter().map(|finding| finding.invariant).collect();
+        let found: Vec<&str> = self.findings.iter().map(|finding| finding.invariant.id()).collect();
         assert_eq!(found, expected, "{title}: {:#?}", self.findings);
     }
 }
@@ -315,7 +315,7 @@ fn states(queues: &str, work: &str, expected: &str) {
                 *state = json!(other);
                 let found = Auditor::default().settled(&bad);
                 assert!(
-                    found.iter().any(|finding| finding.invariant == "L1"),
+                    found.iter().any(|finding| finding.invariant.id() == "L1"),
                     "{queues}: {other} passes"
                 );
             }

@@ -81,7 +81,7 @@ fn check(expected: &[&str], change: impl FnOnce(&mut Objects)) {
     let mut objects = objects();
     change(&mut objects);
     let findings = settled(&objects, Some(true));
-    let found: Vec<&str> = findings.iter().map(|finding| finding.invariant).collect();
+    let found: Vec<&str> = findings.iter().map(|finding| finding.invariant.id()).collect();
     assert_eq!(found, expected, "{findings:#?}");
     assert_eq!(settled(&objects, None), findings);
 }
@@ -187,7 +187,7 @@ fn nothing_is_locked_for_nobody() {
         reservation(objects, "half")["target"] = json!({"cpu": 4, "memory": "8Gi"});
     });
     let off = settled(&objects(), Some(false));
-    assert_eq!(off.iter().map(|one| one.invariant).collect::<Vec<_>>(), ["R4"; 3]);
+    assert_eq!(off.iter().map(|one| one.invariant.id()).collect::<Vec<_>>(), ["R4"; 3]);
 }
 
 #[test]
@@ -231,6 +231,9 @@ fn what_is_said_is_so() {
     let mut silent = objects();
     named(&mut silent, "half")["status"] = json!({"state": "Open"});
     let findings = settled(&silent, Some(true));
-    assert!(findings.len() == 1 && findings[0].invariant == "R5", "{findings:#?}");
+    assert!(
+        findings.len() == 1 && findings[0].invariant.id() == "R5",
+        "{findings:#?}"
+    );
     assert_eq!(settled(&silent, None), Vec::new());
 }

@@ -58,7 +58,7 @@ impl Companion {
     }
 
     fn job_key(&self) -> Option<NamespacedName> {
-        Some(self.key.in_same_namespace(&self.job.as_deref()?))
+        Some(self.key.in_same_namespace(self.job.as_deref()?))
     }
 }
 

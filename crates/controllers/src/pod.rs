@@ -134,7 +134,7 @@ impl PodRecord {
     }
 
     fn beside(&self, name: &str) -> NamespacedName {
-        self.key.in_same_namespace(&name)
+        self.key.in_same_namespace(name)
     }
 }
 

@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_missing_ban_and_a_missing_lint_are_found() {
-        let all: String = BANS.iter().map(|ban| format!("{{ path = \"{ban}\" }}\n")).collect();
+        let all = BANS.map(|ban| format!("{{ path = \"{ban}\" }}")).join("\n");
         let library = format!("//! Docs.\n\n{LINTS}\n");
         assert_eq!(check_crate("a", &all, &library), Vec::<String>::new());
         assert_eq!(

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{Decision, Eviction, Placement};
-use crate::Finding;
 use crate::amounts::Amounts;
 use crate::world::{Pod, Stand, World};
+use crate::{Finding, Invariant};
 
 /// What pods of one group count for it.
 #[derive(Clone, Debug, Default)]
@@ -172,7 +172,11 @@ impl<'a> Books<'a> {
         let world = self.world;
         for entry in &decision.evictions {
             let mut found = |message: &str| {
-                findings.push(Finding::on("I5", format!("Pod {}", entry.pod), message.to_owned()));
+                findings.push(Finding::on(
+                    Invariant::PermittedEvictions,
+                    format!("Pod {}", entry.pod),
+                    message.to_owned(),
+                ));
             };
             let Some(&pod) = world.pod_ids.get(&entry.pod) else {
                 found("is evicted and does not exist");
@@ -209,7 +213,8 @@ impl<'a> Books<'a> {
     fn placements(&mut self, list: &[Placement], now: bool, given: &mut [bool], findings: &mut Vec<Finding>) {
         let world = self.world;
         for entry in list {
-            let mut found = |message: String| findings.push(Finding::on("I7", format!("Pod {}", entry.pod), message));
+            let mut found =
+                |message: String| findings.push(Finding::on(Invariant::OneBind, format!("Pod {}", entry.pod), message));
             let (pod, node) = (world.pod_ids.get(&entry.pod), world.node_ids.get(&entry.node));
             let (Some(&pod), Some(&node)) = (pod, node) else {
                 found(format!(

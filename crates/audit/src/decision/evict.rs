@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use super::Purpose;
 use super::books::{Books, Evicted};
 use super::deserved::Shares;
-use crate::{Finding, Rules};
+use crate::{Finding, Invariant, Rules};
 
 pub(super) fn check(books: &Books<'_>, rules: &Rules, shares: &[Shares], findings: &mut Vec<Finding>) {
     if books.evicted.is_empty() {
@@ -31,7 +31,7 @@ pub(super) fn check(books: &Books<'_>, rules: &Rules, shares: &[Shares], finding
 }
 
 /// A finding about a pod that is evicted.
-fn found(books: &Books<'_>, invariant: &'static str, evicted: &Evicted<'_>, why: String) -> Finding {
+fn found(books: &Books<'_>, invariant: Invariant, evicted: &Evicted<'_>, why: String) -> Finding {
     let pod = &books.world.pods[evicted.pod];
     let message = format!(
         "is evicted ({:?} for {:?}): {why}",
@@ -46,13 +46,18 @@ fn purpose(books: &Books<'_>, rules: &Rules, evicted: &Evicted<'_>, findings: &m
     let purpose = evicted.entry.purpose;
     if let Some(action) = purpose.action().filter(|action| rules.turn(action).is_none()) {
         let why = format!("no cycle of this configuration has the action {action}");
-        findings.push(found(books, "I5", evicted, why));
+        findings.push(found(books, Invariant::PermittedEvictions, evicted, why));
     }
     if !purpose.places() {
         return;
     }
     let Some(group) = evicted.beneficiary else {
-        findings.push(found(books, "I5", evicted, "nobody gets the room".to_owned()));
+        findings.push(found(
+            books,
+            Invariant::PermittedEvictions,
+            evicted,
+            "nobody gets the room".to_owned(),
+        ));
         return;
     };
     let victim = books.group[evicted.pod];
@@ -63,7 +68,7 @@ fn purpose(books: &Books<'_>, rules: &Rules, evicted: &Evicted<'_>, findings: &m
     {
         let where_to = if purpose.by_gangs() { "" } else { " on its node" };
         let why = format!("its beneficiary waits for no place{where_to} in the same decision");
-        findings.push(found(books, "I5", evicted, why));
+        findings.push(found(books, Invariant::PermittedEvictions, evicted, why));
     }
     let record = &books.world.groups[group];
     let have = books.ready[group].all + books.bound[group].all + books.awaited[group].all;
@@ -71,7 +76,7 @@ fn purpose(books: &Books<'_>, rules: &Rules, evicted: &Evicted<'_>, findings: &m
     let inside = victim == Some(group);
     if rules.has("gang", "enableJobPipelined") && !rules.holds_partial && !inside && have < record.min {
         let why = format!("its beneficiary has {have} pods then, and needs {}", record.min);
-        findings.push(found(books, "I5", evicted, why));
+        findings.push(found(books, Invariant::PermittedEvictions, evicted, why));
     }
 }
 
@@ -79,7 +84,7 @@ fn purpose(books: &Books<'_>, rules: &Rules, evicted: &Evicted<'_>, findings: &m
 fn permitted(books: &Books<'_>, rules: &Rules, evicted: &Evicted<'_>, findings: &mut Vec<Finding>) {
     let world = books.world;
     let (pod, purpose) = (&world.pods[evicted.pod], evicted.entry.purpose);
-    let mut object = |why: &str| findings.push(found(books, "I5", evicted, why.to_owned()));
+    let mut object = |why: &str| findings.push(found(books, Invariant::PermittedEvictions, evicted, why.to_owned()));
     if !pod.preemptable && purpose != Purpose::Shuffle {
         object("it says that it may not be evicted");
     }
@@ -144,7 +149,7 @@ fn budgets(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding>) {
         let budget = &world.budgets[at];
         if count > budget.allowed.max(0) {
             let message = format!("{count} of its pods are evicted, it allows {}", budget.allowed);
-            findings.push(Finding::on("I5", budget.key.clone(), message));
+            findings.push(Finding::on(Invariant::PermittedEvictions, budget.key.clone(), message));
         }
     }
 }

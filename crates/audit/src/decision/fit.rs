@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::books::Books;
-use crate::Finding;
 use crate::amounts::{Dim, PODS};
 use crate::quantity::Nano;
 use crate::world::Stand;
+use crate::{Finding, Invariant};
 
 pub(super) fn check(books: &Books<'_>, findings: &mut Vec<Finding>) {
     let mut now = BTreeMap::new();
@@ -55,7 +55,11 @@ fn over(books: &Books<'_>, new: &BTreeMap<(usize, Dim), Nano>, now: bool, findin
                 world.show(dim, sum),
                 world.show(dim, limit)
             );
-            findings.push(Finding::on("I1", format!("Node {}", record.name), message));
+            findings.push(Finding::on(
+                Invariant::NoOvercommit,
+                format!("Node {}", record.name),
+                message,
+            ));
         }
     }
 }
@@ -92,7 +96,11 @@ fn ports(books: &Books<'_>, findings: &mut Vec<Finding>) {
             let (pod, other) = (&world.pods[placed.pod], &world.pods[*other]);
             let node = &world.nodes[placed.node].name;
             let message = format!("gets the node {node}, where {} has one of its host ports", other.key);
-            findings.push(Finding::on("I1", format!("Pod {}", pod.key), message));
+            findings.push(Finding::on(
+                Invariant::NoOvercommit,
+                format!("Pod {}", pod.key),
+                message,
+            ));
         }
         here.push((placed.pod, true));
     }

@@ -1,7 +1,7 @@
 //! I2: with what is bound a gang has its minimum, in all and by role; or nothing of it is bound.
 
 use super::books::Books;
-use crate::{Finding, Rules};
+use crate::{Finding, Invariant, Rules};
 
 pub(super) fn check(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding>) {
     if !rules.has("gang", "enableJobReady") {
@@ -11,7 +11,13 @@ pub(super) fn check(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding
         if books.bound[at].all == 0 {
             continue;
         }
-        let mut found = |message| findings.push(Finding::on("I2", format!("PodGroup {}", group.key), message));
+        let mut found = |message| {
+            findings.push(Finding::on(
+                Invariant::WholeGangs,
+                format!("PodGroup {}", group.key),
+                message,
+            ))
+        };
         let have = books.ready[at].all + books.bound[at].all;
         if have < group.min {
             let bound = books.bound[at].all;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::books::Books;
 use super::deserved::Shares;
 use crate::amounts::{Dim, PODS};
-use crate::{Finding, Rules};
+use crate::{Finding, Invariant, Rules};
 
 pub(super) fn check(books: &Books<'_>, rules: &Rules, shares: &[Shares], findings: &mut Vec<Finding>) {
     for rule in shares {
@@ -62,12 +62,12 @@ fn judge(books: &Books<'_>, rule: &Shares, queue: usize, dim: Dim, findings: &mu
     if let Some(&own) = limit.own.get(&dim)
         && have > own
     {
-        found("I3", own, "its capability is");
+        found(Invariant::CapabilityKept, own, "its capability is");
     }
     let left = limit.left.get(dim);
     // Places for pods are not shared out: not every node counts them.
     if have > left && dim != PODS {
-        found("I4", left, "what is kept for others leaves");
+        found(Invariant::GuaranteeKept, left, "what is kept for others leaves");
     }
 }
 
@@ -91,6 +91,6 @@ fn leaves(books: &Books<'_>, findings: &mut Vec<Finding>) {
     }
     for (queue, message) in bad {
         let object = format!("Queue {}", world.queues[queue].name);
-        findings.push(Finding::on("I3", object, message.to_owned()));
+        findings.push(Finding::on(Invariant::CapabilityKept, object, message.to_owned()));
     }
 }

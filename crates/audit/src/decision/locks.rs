@@ -1,7 +1,7 @@
 //! R1: nodes that are locked for a queue take pods of that queue and of those below it only.
 
 use super::books::Books;
-use crate::{Finding, Rules};
+use crate::{Finding, Invariant, Rules};
 
 pub(super) fn check(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding>) {
     if !rules.locks() || books.placed.is_empty() {
@@ -23,7 +23,7 @@ pub(super) fn check(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding
                 holders.iter().map(name).collect::<Vec<_>>().join(" and "),
                 own.first().map_or("none", name)
             );
-            findings.push(Finding::on("R1", format!("Pod {}", pod.key), message));
+            findings.push(Finding::on(Invariant::LockedNodes, format!("Pod {}", pod.key), message));
         }
     }
 }

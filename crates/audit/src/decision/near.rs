@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::books::{Books, Evicted, Placed};
 use crate::world::{Pod, PodTerm, Stand};
-use crate::{Finding, Rules};
+use crate::{Finding, Invariant, Rules};
 
 /// A pod on a node, before or after the decision.
 #[derive(Clone, Copy)]
@@ -130,7 +130,11 @@ fn apart(books: &Books<'_>, here: &[Here], findings: &mut Vec<Finding>) {
                     "must be apart from {} and shares {}={place} with it",
                     pods[other.pod].key, term.topology
                 );
-                findings.push(Finding::on("I13", format!("Pod {}", record.key), message));
+                findings.push(Finding::on(
+                    Invariant::PlacementRules,
+                    format!("Pod {}", record.key),
+                    message,
+                ));
             }
         }
     }
@@ -160,7 +164,11 @@ fn together(books: &Books<'_>, rules: &Rules, here: &[Here], findings: &mut Vec<
             if place.is_none() || (!first && !matching.iter().any(|other| near(&other))) {
                 let node = &books.world.nodes[owner.node].name;
                 let message = format!("gets the node {node} and has nobody there to be together with");
-                findings.push(Finding::on("I13", format!("Pod {}", record.key), message));
+                findings.push(Finding::on(
+                    Invariant::PlacementRules,
+                    format!("Pod {}", record.key),
+                    message,
+                ));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::books::Books;
 use crate::world::{Node, Pod, Requirement, Taint};
-use crate::{Finding, Rules};
+use crate::{Finding, Invariant, Rules};
 
 pub(super) fn check(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding>) {
     let world = books.world;
@@ -10,7 +10,11 @@ pub(super) fn check(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding
         let (pod, node) = (&world.pods[placed.pod], &world.nodes[placed.node]);
         let mut found = |why: String| {
             let message = format!("gets the node {}: {why}", node.name);
-            findings.push(Finding::on("I13", format!("Pod {}", pod.key), message));
+            findings.push(Finding::on(
+                Invariant::PlacementRules,
+                format!("Pod {}", pod.key),
+                message,
+            ));
         };
         if pod.gated {
             found("it is held back by scheduling gates".to_owned());

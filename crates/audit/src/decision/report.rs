@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use super::Decision;
 use super::books::Books;
 use super::deserved::Shares;
-use crate::Finding;
 use crate::amounts::{Amounts, Dim, PODS, step};
+use crate::{Finding, Invariant};
 
 pub(super) fn check(books: &Books<'_>, shares: &[Shares], decision: &Decision, findings: &mut Vec<Finding>) {
     let world = books.world;
     for (name, report) in &decision.queues {
         let Some(&queue) = world.queue_ids.get(name) else {
             let message = "is reported and does not exist".to_owned();
-            findings.push(Finding::on("I10", format!("Queue {name}"), message));
+            findings.push(Finding::on(Invariant::AccountsMatch, format!("Queue {name}"), message));
             continue;
         };
         let after = books.after(queue);
@@ -52,6 +52,6 @@ fn compare(
             world.show(dim, amounts.get(dim)),
             world.show(dim, counted.get(dim))
         );
-        findings.push(Finding::on("I10", format!("Queue {queue}"), message));
+        findings.push(Finding::on(Invariant::AccountsMatch, format!("Queue {queue}"), message));
     }
 }

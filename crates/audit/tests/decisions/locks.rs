@@ -83,7 +83,7 @@ fn check_under(plugins: &[&str], world: &[(&str, &str, Value)], change: impl FnO
     let mut decision = decision();
     change(&mut decision);
     let findings = judge(&World::read(&objects), &rules(plugins), &decision);
-    let found: Vec<&str> = findings.iter().map(|finding| finding.invariant).collect();
+    let found: Vec<&str> = findings.iter().map(|finding| finding.invariant.id()).collect();
     assert_eq!(found, expected, "{findings:#?}");
 }
 
@@ -257,7 +257,7 @@ fn locked_nodes_are_kept_from_others_limits() {
         let findings = judge(&World::read(&objects), &rules, &decision);
         let found = findings
             .into_iter()
-            .filter(|one| one.invariant == "I4" && one.message.contains("cpu"));
+            .filter(|one| one.invariant.id() == "I4" && one.message.contains("cpu"));
         found.count()
     };
     for tree in [false, true] {

@@ -135,7 +135,7 @@ fn planted_bugs_are_found_and_nothing_else() {
         let mut decision = decision();
         (plant.decision)(&mut decision);
         let findings = judge(&World::read(&objects), &rules(), &decision);
-        let found: Vec<&str> = findings.iter().map(|finding| finding.invariant).collect();
+        let found: Vec<&str> = findings.iter().map(|finding| finding.invariant.id()).collect();
         if found != plant.expected {
             wrong.push(format!(
                 "{}: expected {:?}, found {findings:#?}",

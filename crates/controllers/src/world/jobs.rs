@@ -77,7 +77,7 @@ impl World {
     pub(super) fn heirs(&self, pod: &NamespacedName) -> Vec<Work> {
         let owner = self.pods.get(pod).and_then(|pod| pod.owner.as_deref());
         let dashes = pod.name.match_indices('-').filter_map(|(at, _)| pod.name.get(..at));
-        let keys = dashes.map(|name| NamespacedName::new(&pod.namespace, &name));
+        let keys = dashes.map(|name| NamespacedName::new(&pod.namespace, name));
         let of_others = keys.filter(|key| {
             let job = self.jobs.get(key);
             job.is_some_and(|job| job.metadata.uid.as_deref() != owner)

@@ -66,6 +66,6 @@ impl World {
     /// The owner of a pod that is gone may have no use for the group any more.
     pub(super) fn idle_owner(&self, namespace: &str, uid: Option<&str>) -> Option<Work> {
         let uid = uid.filter(|uid| self.owners.get(*uid).is_some_and(|owner| owner.idle))?;
-        Some(Work::Owner(NamespacedName::new(&namespace, &uid)))
+        Some(Work::Owner(NamespacedName::new(namespace, uid)))
     }
 }

@@ -250,7 +250,7 @@ fn group_of(pod: &Pod) -> String {
     let group = pod.pod_group().filter(|name| !name.is_empty());
     group.map_or_else(String::new, |name| {
         let namespace = pod.namespace().unwrap_or_default();
-        NamespacedName::new(&namespace, &name).to_string()
+        NamespacedName::new(&namespace, name).to_string()
     })
 }
 
@@ -329,7 +329,7 @@ mod tests {
         let findings = look
             .findings
             .iter()
-            .map(|finding| finding.invariant.to_owned())
+            .map(|finding| finding.invariant.to_string())
             .collect();
         mirror.end(look);
         Some(findings)

@@ -85,7 +85,7 @@ impl Known {
         let gone = self.0.into_iter().filter(|(key, uid)| now.0.get(key) != Some(uid));
         gone.filter_map(|(key, uid)| {
             let (namespace, name) = key.split_once('/')?;
-            let key = NamespacedName::new(&namespace, &name);
+            let key = NamespacedName::new(namespace, name);
             Some((key, uid.into()))
         })
     }

@@ -96,7 +96,7 @@ fn check(title: &str, twist: Twist, own: Vec<Request>, story: &[Operation], expe
         // A bug may well keep the cluster from coming to rest.
         let _stuck = kernel.settle();
         let found = kernel.settled_findings();
-        let hit = found.iter().any(|finding| finding.invariant == expected);
+        let hit = found.iter().any(|finding| finding.invariant.id() == expected);
         assert_eq!(hit, planted, "{title}: {found:#?}");
     }
 }

@@ -35,7 +35,7 @@ fn findings(plot: &Plot, invariant: &str) -> Vec<Finding> {
     let mut cluster = cluster(plot, 0);
     for _ in 0..CYCLES {
         let mut cycle = cluster.cycle();
-        cycle.findings.retain(|finding| finding.invariant == invariant);
+        cycle.findings.retain(|finding| finding.invariant.id() == invariant);
         if !cycle.findings.is_empty() {
             return cycle.findings;
         }
@@ -274,7 +274,7 @@ fn check_by_hand(plot: &Plot, leaving: &[&str], mutant: Mutant, invariant: &str)
         plant(planted);
         let findings = cluster.cycle().findings;
         plant(None);
-        let found: Vec<&str> = findings.iter().map(|finding| finding.invariant).collect();
+        let found: Vec<&str> = findings.iter().map(|finding| finding.invariant.id()).collect();
         assert_eq!(found, expected, "{planted:?}: {findings:#?}");
     }
 }

@@ -6,7 +6,7 @@ use super::super::Purpose;
 use super::super::books::{Books, Evicted};
 use super::flag;
 use crate::world::Group;
-use crate::{Finding, Rules};
+use crate::{Finding, Invariant, Rules};
 
 pub(super) fn check(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding>) {
     for (at, group) in books.world.groups.iter().enumerate() {
@@ -20,7 +20,11 @@ pub(super) fn check(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding
             .into_iter()
             .find_map(|turn| judge(books, rules, (at, group), &takers, turn));
         if let Some(message) = broken {
-            findings.push(Finding::on("I5", format!("PodGroup {}", group.key), message));
+            findings.push(Finding::on(
+                Invariant::PermittedEvictions,
+                format!("PodGroup {}", group.key),
+                message,
+            ));
         }
     }
 }

@@ -9,7 +9,7 @@ use super::found;
 use crate::amounts::{Amounts, Dim, PODS};
 use crate::quantity::Nano;
 use crate::world::Stand;
-use crate::{Finding, Rules};
+use crate::{Finding, Invariant, Rules};
 
 /// What goes from one group for another.
 struct Bundle<'a> {
@@ -34,7 +34,7 @@ pub(super) fn check(books: &Books<'_>, rules: &Rules, shares: &[Shares], finding
             continue;
         };
         let why = "its beneficiary would get all its places if its group stayed".to_owned();
-        findings.push(found(books, "I5", one, why));
+        findings.push(found(books, Invariant::PermittedEvictions, one, why));
     }
 }
 

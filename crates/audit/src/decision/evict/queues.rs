@@ -7,7 +7,7 @@ use super::super::deserved::Shares;
 use super::{flag, found};
 use crate::amounts::{Amounts, Dim, PODS};
 use crate::quantity::Nano;
-use crate::{Finding, Rules};
+use crate::{Finding, Invariant, Rules};
 
 pub(super) fn check(books: &Books<'_>, rules: &Rules, rule: &Shares, findings: &mut Vec<Finding>) {
     let mut gone: BTreeMap<usize, Amounts> = BTreeMap::new();
@@ -104,7 +104,7 @@ fn beyond_due(
             })
             .collect();
         let why = format!("its queue {queue} has no more than it deserves: {}", numbers.join(", "));
-        findings.push(found(books, "I5", evicted, why));
+        findings.push(found(books, Invariant::PermittedEvictions, evicted, why));
     }
 }
 
@@ -138,7 +138,11 @@ fn guarantees(books: &Books<'_>, rules: &Rules, rule: &Shares, findings: &mut Ve
                     world.show(dim, after.get(dim)),
                     world.show(dim, kept)
                 );
-                findings.push(Finding::on("I4", format!("Queue {}", record.name), message));
+                findings.push(Finding::on(
+                    Invariant::GuaranteeKept,
+                    format!("Queue {}", record.name),
+                    message,
+                ));
             }
         }
     }
@@ -174,7 +178,7 @@ fn takers(books: &Books<'_>, rules: &Rules, rule: &Shares, findings: &mut Vec<Fi
         if dims.peek().is_some() && !dims.any(|(dim, more)| fits(dim, more)) {
             let name = &world.queues[queue].name;
             let why = format!("its beneficiary's queue {name} has all that it deserves");
-            findings.push(found(books, "I5", evicted, why));
+            findings.push(found(books, Invariant::PermittedEvictions, evicted, why));
         }
     }
 }

@@ -10,7 +10,7 @@ use super::found;
 use crate::amounts::{Amounts, Dim};
 use crate::quantity::Nano;
 use crate::world::Stand;
-use crate::{Finding, Rules};
+use crate::{Finding, Invariant, Rules};
 
 /// What goes together: all of a gang, or one pod.
 type Bundle<'a> = Vec<&'a Evicted<'a>>;
@@ -23,7 +23,7 @@ pub(super) fn check(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding
         .collect();
     if let Some(one) = evicted.first().filter(|_| !rules.locks()) {
         let why = "no node is locked under this configuration".to_owned();
-        findings.push(found(books, "R2", one, why));
+        findings.push(found(books, Invariant::ReservationEvictions, one, why));
         return;
     }
     for one in &evicted {
@@ -32,7 +32,7 @@ pub(super) fn check(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding
     for bundle in bundles(books, &evicted) {
         let Some(first) = bundle.first() else { continue };
         if let Some(why) = objection(books, &evicted, &bundle) {
-            findings.push(found(books, "R2", first, why));
+            findings.push(found(books, Invariant::ReservationEvictions, first, why));
         }
     }
 }
@@ -42,10 +42,15 @@ fn permitted(books: &Books<'_>, evicted: &Evicted<'_>, findings: &mut Vec<Findin
     let pod = &books.world.pods[evicted.pod];
     if pod.fixed {
         let why = "it is a daemon or a static pod, and would be back".to_owned();
-        findings.push(found(books, "R2", evicted, why));
+        findings.push(found(books, Invariant::ReservationEvictions, evicted, why));
     }
     if pod.critical {
-        findings.push(found(books, "R2", evicted, "it is one of the cluster's own".to_owned()));
+        findings.push(found(
+            books,
+            Invariant::ReservationEvictions,
+            evicted,
+            "it is one of the cluster's own".to_owned(),
+        ));
     }
 }
 

@@ -71,7 +71,7 @@ impl DecisionJudge {
         }
         let world = World::read(seen.values().map(|object| &**object));
         let findings = judge(&world, &self.rules, &decision(plan));
-        let of_locks = |finding: &Finding| finding.invariant.starts_with('R');
+        let of_locks = |finding: &Finding| finding.invariant.is_about_reservations();
         self.findings.extend(findings.into_iter().filter(of_locks));
         self.judged = self.judged.saturating_add(1);
     }

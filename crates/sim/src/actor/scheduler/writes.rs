@@ -27,7 +27,11 @@ pub enum BindMode {
 impl BindMode {
     /// Returns the mode of the history of a seed.
     pub fn of_seed(seed: u64) -> Self {
-        if seed % 2 == 0 { Self::Gang } else { Self::Single }
+        if seed.is_multiple_of(2) {
+            Self::Gang
+        } else {
+            Self::Single
+        }
     }
 }
 
