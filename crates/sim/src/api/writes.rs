@@ -323,7 +323,7 @@ fn end_waiting(pod: &mut Value) {
         return;
     };
     if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
-        conditions.retain(|condition| text(condition, "/type") != "PodScheduled");
+        conditions.retain(|condition| string_at(condition, "/type") != "PodScheduled");
         if conditions.is_empty() {
             status.remove("conditions");
         }
