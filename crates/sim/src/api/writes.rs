@@ -192,6 +192,7 @@ impl Api {
             }
             let mut new = (**old).clone();
             new["spec"]["nodeName"] = json!(node);
+            end_waiting(&mut new);
             pods.push((key, new));
         }
         for (key, pod) in pods {
@@ -314,6 +315,19 @@ fn changed(kind: Kind, status: bool, old: &Value, merge: &Value) -> Value {
         meta::keep(old, &mut new);
     }
     new
+}
+
+/// Removes the condition that a pod waits for a node.
+fn end_waiting(pod: &mut Value) {
+    let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) else {
+        return;
+    };
+    if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+        conditions.retain(|condition| string_at(condition, "/type") != "PodScheduled");
+        if conditions.is_empty() {
+            status.remove("conditions");
+        }
+    }
 }
 
 /// Returns a strategic merge patch as a plain one: the object's conditions are kept, and those of the patch replace the

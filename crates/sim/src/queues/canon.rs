@@ -34,6 +34,8 @@ struct Named {
 struct Canon<'a> {
     /// What each uid stands for.
     labels: &'a BTreeMap<&'a str, String>,
+    /// Whether conditions are left out: those of pods and PodGroups say that they waited once.
+    omits_conditions: bool,
     out: String,
     numbers: Vec<usize>,
 }
@@ -52,7 +54,11 @@ impl Canon<'_> {
             }
             Value::Object(map) => {
                 self.out.push('{');
-                for (key, value) in map.iter().filter(|(key, _)| !VOLATILE.contains(&key.as_str())) {
+                for (key, value) in map {
+                    let is_history = self.omits_conditions && key == "conditions";
+                    if is_history || VOLATILE.contains(&key.as_str()) {
+                        continue;
+                    }
                     self.text(key);
                     self.out.push(':');
                     self.value(value);
@@ -123,6 +129,7 @@ impl Form {
             }
             let mut canon = Canon {
                 labels: &labels,
+                omits_conditions: matches!(key.kind, Kind::Pod | Kind::PodGroup),
                 out: String::new(),
                 numbers: Vec::new(),
             };
