@@ -44,7 +44,7 @@ impl EvictionsInFlight {
         let target = pod_ref(&eviction.pod);
         match outcome {
             EvictionOutcome::Evicted => {
-                if let Some(group) = engine.pod(&eviction.pod).and_then(|pod| pod.group()) {
+                if let Some(group) = engine.pod(&eviction.pod).and_then(basalt_engine::PodView::group) {
                     let message = format!("Pod {} was {purpose}", eviction.pod);
                     outbox.record_event(
                         pod_group_ref(group.key()),

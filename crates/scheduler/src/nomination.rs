@@ -42,10 +42,10 @@ impl NominationReporter {
         }
         self.published.retain(|key, (uid, _)| {
             let pod = engine.pod(key).filter(|pod| pod.uid() == uid);
-            if pod.is_some_and(|pod| pod.is_pending()) {
+            if pod.is_some_and(basalt_engine::PodView::is_pending) {
                 write(key, uid, Value::Null, outbox);
             }
-            pod.is_some_and(|pod| pod.is_pipelined())
+            pod.is_some_and(basalt_engine::PodView::is_pipelined)
         });
     }
 }

@@ -183,12 +183,9 @@ impl PartialGangs {
         // Taken, not drained: the groups are examined again after the engine has decided.
         let suspects = std::mem::take(&mut self.suspects);
         for key in &suspects {
-            match engine.group(key) {
-                Some(group) => self.examine(group, &was_scheduled, now),
-                None => {
-                    self.gangs.remove(key);
-                    self.with_failed_binds.remove(key);
-                }
+            if let Some(group) = engine.group(key) { self.examine(group, &was_scheduled, now) } else {
+                self.gangs.remove(key);
+                self.with_failed_binds.remove(key);
             }
         }
         self.suspects = suspects;

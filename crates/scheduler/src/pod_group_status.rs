@@ -246,10 +246,10 @@ impl PodGroupStatusReporter {
         if let Some(status) = self.draft(drafts, &waiting.pod_group) {
             status.reasons = waiting.reasons.to_vec();
             let group = engine.group(&waiting.pod_group);
-            if group.is_some_and(|group| group.is_minimum_scheduled()) {
+            if group.is_some_and(basalt_engine::PodGroupView::is_minimum_scheduled) {
                 // Pods beyond the minimum wait; the gang itself has what it needs.
                 set_condition(status, SCHEDULED, READY.to_owned(), String::new(), now);
-            } else if !group.is_some_and(|group| group.is_minimum_ready()) {
+            } else if !group.is_some_and(basalt_engine::PodGroupView::is_minimum_ready) {
                 let (reason, message) = (unschedulable_reason(waiting), unschedulable_message(engine, waiting));
                 set_condition(status, UNSCHEDULABLE, reason, message, now);
             }
@@ -262,7 +262,7 @@ impl PodGroupStatusReporter {
         if !waiting.reasons.iter().all(lacks_pods) {
             return false;
         }
-        let pods = engine.group(&waiting.pod_group).map_or(0, |group| group.pod_count());
+        let pods = engine.group(&waiting.pod_group).map_or(0, basalt_engine::PodGroupView::pod_count);
         let known = self.incomplete.entry(waiting.pod_group.clone()).or_insert((pods, now));
         if known.0 != pods {
             *known = (pods, now);
@@ -361,5 +361,5 @@ fn apply_transaction(status: &mut PodGroupStatus, transaction: &Transaction, now
 }
 
 fn is_minimum_scheduled(engine: &Engine, key: &str) -> bool {
-    engine.group(key).is_some_and(|group| group.is_minimum_scheduled())
+    engine.group(key).is_some_and(basalt_engine::PodGroupView::is_minimum_scheduled)
 }

@@ -16,7 +16,7 @@ pub(super) fn check(books: &Books<'_>, rules: &Rules, findings: &mut Vec<Finding
                 Invariant::WholeGangs,
                 format!("PodGroup {}", group.key),
                 message,
-            ))
+            ));
         };
         let have = books.ready[at].all + books.bound[at].all;
         if have < group.min {

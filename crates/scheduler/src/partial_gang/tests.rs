@@ -181,7 +181,7 @@ fn a_pod_on_a_node_that_is_gone_does_not_make_a_gang_whole() {
     // By the counts alone the engine reports that the group runs.
     engine.cycle(1, 0);
     assert_eq!(
-        engine.group("a/g").map(|group| group.announced_phase()),
+        engine.group("a/g").map(PodGroupView::announced_phase),
         Some(Phase::Running)
     );
     examine(&mut gangs, &engine, 1);
