@@ -28,9 +28,7 @@ impl State {
             let wanted = facts.min_task_member.get(name).copied().unwrap_or(0);
             changed |= std::mem::replace(min, wanted) != wanted;
         }
-        if put(&mut job.seen_tally, facts.tally) {
-            job.announced_tally = facts.tally;
-        }
+        let tally_differs = put(&mut job.seen_tally, facts.tally) && put(&mut job.announced_tally, facts.tally);
         if !job.present || job.uid != facts.uid || job.seen_phase != facts.phase {
             changed |= job.phase != facts.phase;
             job.phase = facts.phase;
@@ -51,6 +49,11 @@ impl State {
         changed |= put(&mut job.preemptable, facts.preemptable);
         changed |= put(&mut job.sla_ms, facts.sla_ms);
         changed |= put(&mut job.unsupported, facts.unsupported.clone());
+        if tally_differs {
+            // A late report may show other counters than a plan has announced since: they are worked out again.
+            self.dirty_jobs.push(id);
+            self.changed = true;
+        }
         if changed {
             self.mark(id);
             self.changed = true;
