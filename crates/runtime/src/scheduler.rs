@@ -272,7 +272,9 @@ impl Loop {
     async fn retire(&mut self, frame: &mut Frame<News>) -> Result<bool, PartFailed> {
         let writers = self.writers.clone();
         let is_idle = move || writers.is_idle();
-        frame.drain(RETIRE_MAX, |news| self.take_in(news), is_idle).await
+        let all_ended = frame.drain(RETIRE_MAX, |news| self.take_in(news), is_idle).await?;
+        self.carry_out(frame); // events and metrics of the last answers; nothing is decided any more
+        Ok(all_ended)
     }
 
     fn take_in(&mut self, news: News) {

@@ -190,7 +190,13 @@ impl SchedulerCore {
         match event {
             ObjectEvent::Applied(pod) => {
                 self.nominations.observe(&key, pod);
+                let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+                let is_new = self.engine.pod(&key).is_none_or(|known| **known.uid() != *uid);
                 self.engine.apply(&Event::Pod(PodFacts::from(*pod)));
+                let bound = self.engine.pod(&key).filter(|pod| is_new && pod.is_placed());
+                if let Some(pod) = bound {
+                    self.partial_gangs.pod_came_bound(pod);
+                }
                 if let Some(pod) = self.engine.pod(&key).filter(|pod| pod.is_node_observed()) {
                     self.partial_gangs.suspect(pod);
                 }
@@ -203,6 +209,7 @@ impl SchedulerCore {
                     key: key.into(),
                     uid: Some((*uid).into()),
                 });
+                self.partial_gangs.pod_deleted(uid);
             }
         }
     }

@@ -5,8 +5,12 @@
 //! grace, it is *released*: the bound pods are deleted, so that no part of a gang holds room that it cannot use.
 //!
 //! Only a gang that has not started is released: one that was whole, and lost pods while others of it run, is left to
-//! the policies of its Job. Time runs only while no bind of the gang is in flight, but a bind of unknown outcome does
-//! not postpone the release for ever: its pod is deleted with the others, which settles the matter.
+//! the policies of its Job, whatever phase its group shows in between. Time runs only while no bind of the gang is in
+//! flight, but a bind of unknown outcome does not postpone the release for ever: its pod is deleted with the others,
+//! which settles the matter. A pod that is leaving postpones it too, because its successor cannot exist before it is gone.
+//!
+//! Pods that came with a node of their own, by their template or by another scheduler, are never deleted: they would only
+//! come again.
 //!
 //! Groups are examined when something happened to their pods, so that the cost depends on the changes alone.
 
@@ -24,6 +28,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 const RECHECK_AFTER: SignedDuration = SignedDuration::from_millis(100);
 /// How long after the grace binds of unknown outcome are waited for.
 const ANSWER_TIMEOUT: SignedDuration = SignedDuration::from_secs(10);
+/// How long after the grace pods that are leaving are waited for: as long as they have by default to end.
+const LEAVING_TIMEOUT: SignedDuration = SignedDuration::from_secs(30);
 /// A release that did not come about is tried again after the grace, but not sooner than this.
 const RETRY_RELEASE_MIN: SignedDuration = SignedDuration::from_secs(1);
 
@@ -54,6 +60,8 @@ pub(crate) struct PartialGangs {
     in_flight: FxHashMap<Arc<str>, usize>,
     /// Groups with failed binds of which nothing is known to be bound yet.
     with_failed_binds: FxHashSet<Arc<str>>,
+    /// Uids of pods that had a node when they were first seen: this scheduler did not bind them.
+    bound_by_others: FxHashSet<Arc<str>>,
     completed: usize,
 }
 
@@ -63,7 +71,9 @@ struct PartialGang {
     /// When it is released; none while binds are in flight.
     deadline: Option<Timestamp>,
     /// Until then binds of unknown outcome may postpone the release.
-    deadline_max: Timestamp,
+    answer_deadline: Timestamp,
+    /// Until then pods that are leaving may postpone the release.
+    leaving_deadline: Timestamp,
     /// Whether a bind failed; a gang that is merely bound pod by pod is nothing to report.
     has_failed_binds: bool,
 }
@@ -73,15 +83,27 @@ impl PartialGang {
         Self {
             uid: Arc::clone(uid),
             deadline: None,
-            deadline_max: Timestamp::MAX,
+            answer_deadline: Timestamp::MAX,
+            leaving_deadline: Timestamp::MAX,
             has_failed_binds: false,
         }
     }
 
     fn set_deadline(&mut self, grace: SignedDuration, now: Timestamp) {
         let deadline = now.saturating_add(grace).unwrap_or(Timestamp::MAX);
-        self.deadline_max = deadline.saturating_add(ANSWER_TIMEOUT).unwrap_or(Timestamp::MAX);
+        self.answer_deadline = deadline.saturating_add(ANSWER_TIMEOUT).unwrap_or(Timestamp::MAX);
+        self.leaving_deadline = deadline.saturating_add(LEAVING_TIMEOUT).unwrap_or(Timestamp::MAX);
         self.deadline = Some(deadline);
+    }
+
+    /// Whether the gang may become whole by itself, so that its release can wait a little. A bind that was answered well
+    /// counts for as long as the engine believes in it: the watch may be late. Only after a failed bind there may be one
+    /// that never turns up.
+    fn may_complete(&self, group: PodGroupView<'_>, now: Timestamp) -> bool {
+        let has_assumed = group.assumed_pod_count() > 0;
+        let has_leaving = group.leaving_pod_count() > 0;
+        has_assumed && (!self.has_failed_binds || now < self.answer_deadline)
+            || has_leaving && now < self.leaving_deadline
     }
 }
 
@@ -95,6 +117,7 @@ impl PartialGangs {
             suspects: FxHashSet::default(),
             in_flight: FxHashMap::default(),
             with_failed_binds: FxHashSet::default(),
+            bound_by_others: FxHashSet::default(),
             completed: 0,
         };
         gangs.configure(conf);
@@ -109,6 +132,19 @@ impl PartialGangs {
             self.gangs.clear();
             self.suspects.clear();
         }
+    }
+
+    /// Takes note of a pod that had a node when it was first seen. Before all groups were examined once, it may be a
+    /// pod that an earlier scheduler bound.
+    pub(crate) fn pod_came_bound(&mut self, pod: PodView<'_>) {
+        if self.is_enabled && self.has_surveyed && pod.group().is_some() {
+            self.bound_by_others.insert(Arc::clone(pod.uid()));
+        }
+    }
+
+    /// Forgets a pod that is gone.
+    pub(crate) fn pod_deleted(&mut self, uid: &str) {
+        self.bound_by_others.remove(uid);
     }
 
     /// Has the group of a pod examined.
@@ -183,7 +219,9 @@ impl PartialGangs {
         // Taken, not drained: the groups are examined again after the engine has decided.
         let suspects = std::mem::take(&mut self.suspects);
         for key in &suspects {
-            if let Some(group) = engine.group(key) { self.examine(group, &was_scheduled, now) } else {
+            if let Some(group) = engine.group(key) {
+                self.examine(group, &was_scheduled, now)
+            } else {
                 self.gangs.remove(key);
                 self.with_failed_binds.remove(key);
             }
@@ -198,7 +236,7 @@ impl PartialGangs {
 
     fn examine(&mut self, group: PodGroupView<'_>, was_scheduled: &impl Fn(&str) -> bool, now: Timestamp) {
         let key = group.key();
-        if !group.is_declared() || group.placed_pod_count() == 0 {
+        if !group.is_declared() || !self.has_own_pods(group) {
             self.forget_unless_assumed(group);
             return;
         }
@@ -211,8 +249,10 @@ impl PartialGangs {
             self.completed += usize::from(completed.is_some_and(|gang| gang.has_failed_binds));
             return;
         }
+        // A gang that runs can show an earlier phase for a moment: while a successor of a lost pod is placed, or after a
+        // refused eviction. Only its pods tell that it has started.
         let has_started = match group.announced_phase() {
-            Phase::Pending | Phase::Inqueue => false,
+            Phase::Pending | Phase::Inqueue => group.started_pod_count() > 0 && was_scheduled(key),
             Phase::Unknown => was_scheduled(key),
             Phase::Running | Phase::Completed => true,
         };
@@ -231,6 +271,12 @@ impl PartialGangs {
         } else if gang.deadline.is_none() {
             gang.set_deadline(self.grace, now);
         }
+    }
+
+    /// Whether a pod is bound that may be deleted again.
+    fn has_own_pods(&self, group: PodGroupView<'_>) -> bool {
+        let is_own = |pod: PodView<'_>| !self.bound_by_others.contains(pod.uid());
+        group.placed_pod_count() > 0 && (self.bound_by_others.is_empty() || group.placed_pods().any(is_own))
     }
 
     /// Forgets a gang of which nothing is bound; binds of unknown outcome may still turn up.
@@ -272,14 +318,13 @@ impl PartialGangs {
                 resolved.push(Arc::clone(key));
                 continue;
             };
-            let may_complete = group.assumed_pod_count() > 0;
-            if may_complete && now < gang.deadline_max {
+            if gang.may_complete(group, now) {
                 gang.deadline = now.saturating_add(RECHECK_AFTER).ok();
                 continue;
             }
             if group.placed_pod_count() == 0 {
                 gang.deadline = None;
-                if !may_complete {
+                if group.assumed_pod_count() == 0 {
                     resolved.push(Arc::clone(key));
                 }
                 continue;
@@ -288,7 +333,7 @@ impl PartialGangs {
             released.push(ReleasedGang {
                 pod_group: Arc::clone(key),
                 uid: Arc::clone(&gang.uid),
-                members: members(group),
+                members: members(group, &self.bound_by_others),
             });
         }
         // What is whole or gone meanwhile is examined once more, which also counts it.
@@ -297,9 +342,10 @@ impl PartialGangs {
     }
 }
 
-/// Returns the pods of a gang that are bound, or may be, by name.
-fn members(group: PodGroupView<'_>) -> Vec<GangMember> {
+/// Returns the pods of a gang that this scheduler has bound, or may have, by name.
+fn members(group: PodGroupView<'_>, bound_by_others: &FxHashSet<Arc<str>>) -> Vec<GangMember> {
     let pods = group.placed_pods().chain(group.assumed_pods());
+    let pods = pods.filter(|pod| !bound_by_others.contains(pod.uid()));
     let mut members: Vec<GangMember> = pods.map(|pod| (Arc::clone(pod.key()), Arc::clone(pod.uid()))).collect();
     members.sort_by(|a, b| split_key(&a.0).cmp(&split_key(&b.0)));
     members

@@ -237,7 +237,10 @@ impl PodConditionReporter {
         let renewed_at = self.renewed_at.get(group);
         let is_renewable = renewed_at.is_none_or(|at| now.duration_since(*at) >= RENEW_EVERY);
         let (mut events, mut is_renewed, mut later) = (0, false, None);
-        let pods = engine.group(group).into_iter().flat_map(basalt_engine::PodGroupView::pending_pods);
+        let pods = engine
+            .group(group)
+            .into_iter()
+            .flat_map(basalt_engine::PodGroupView::pending_pods);
         for pod in pods {
             let (key, uid) = (pod.key(), pod.uid());
             let Some(known) = self.unbound.get_mut(key).filter(|known| *known.uid == **uid) else {

@@ -145,7 +145,11 @@ impl PodGroupStatusReporter {
     /// Forgets what a group's status says, because a write was rejected: everything will be published again.
     pub(crate) fn invalidate(&mut self, key: &str) {
         if let Some(published) = self.published.get_mut(key) {
-            published.status = PodGroupStatus::default();
+            // Conditions are history: none of them may be lost.
+            published.status = PodGroupStatus {
+                conditions: std::mem::take(&mut published.status.conditions),
+                ..PodGroupStatus::default()
+            };
             self.with_reasons.remove(key);
             self.due = Some(Timestamp::UNIX_EPOCH);
         }
@@ -262,7 +266,9 @@ impl PodGroupStatusReporter {
         if !waiting.reasons.iter().all(lacks_pods) {
             return false;
         }
-        let pods = engine.group(&waiting.pod_group).map_or(0, basalt_engine::PodGroupView::pod_count);
+        let pods = engine
+            .group(&waiting.pod_group)
+            .map_or(0, basalt_engine::PodGroupView::pod_count);
         let known = self.incomplete.entry(waiting.pod_group.clone()).or_insert((pods, now));
         if known.0 != pods {
             *known = (pods, now);
@@ -361,5 +367,7 @@ fn apply_transaction(status: &mut PodGroupStatus, transaction: &Transaction, now
 }
 
 fn is_minimum_scheduled(engine: &Engine, key: &str) -> bool {
-    engine.group(key).is_some_and(basalt_engine::PodGroupView::is_minimum_scheduled)
+    engine
+        .group(key)
+        .is_some_and(basalt_engine::PodGroupView::is_minimum_scheduled)
 }

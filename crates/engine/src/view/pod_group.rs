@@ -133,6 +133,18 @@ impl<'e> PodGroupView<'e> {
         self.counts().of(Status::Bound) + self.counts().of(Status::Running)
     }
 
+    /// Returns how many pods run, or have run to their end.
+    #[inline]
+    pub fn started_pod_count(self) -> u32 {
+        self.counts().of(Status::Running) + self.counts().ended()
+    }
+
+    /// Returns how many pods are on their way out.
+    #[inline]
+    pub fn leaving_pod_count(self) -> u32 {
+        self.counts().of(Status::Releasing)
+    }
+
     /// Returns how many pods a plan has given a node that the API does not show there yet.
     #[inline]
     pub fn assumed_pod_count(self) -> u32 {

@@ -1,4 +1,4 @@
-use basalt_engine::facts::{Event, NodeFacts, PodGroupFacts, PodPhase};
+use basalt_engine::facts::{Event, NodeFacts, PodFacts, PodGroupFacts, PodPhase};
 
 use super::*;
 use crate::test_cluster;
@@ -158,10 +158,111 @@ fn a_bind_of_unknown_outcome_does_not_postpone_the_release_for_ever() {
     let transactions = engine.cycle(1, 0).transactions;
     assert!(transactions.iter().any(|decided| !decided.binds.is_empty()));
     let mut gangs = surveyed(&engine);
+    gangs.binds_answered(&"a/g".into(), &"g".into(), true);
+    examine(&mut gangs, &engine, 0);
     for second in [10, 19] {
         assert_eq!(released(&mut gangs, &engine, second), NOTHING, "the bind may turn up");
     }
     assert_eq!(released(&mut gangs, &engine, 20), ["a/p-0", "a/p-1"]);
+}
+
+#[test]
+fn a_gang_whose_binds_were_all_answered_well_is_not_released_because_the_watch_is_late() {
+    let mut engine = test_cluster::engine(2, &[test_cluster::pod(0, None), test_cluster::pod(1, None)]);
+    let mut gangs = surveyed(&engine);
+    assert_eq!(engine.cycle(1, 0).binds().count(), 2);
+    gangs.binds_started(&"a/g".into());
+    gangs.binds_answered(&"a/g".into(), &"g".into(), false);
+    engine.apply(&pod(0, Some("n")));
+    examine(&mut gangs, &engine, 0);
+    for second in [10, 20, 29] {
+        assert_eq!(released(&mut gangs, &engine, second), NOTHING, "at {second}");
+    }
+    engine.apply(&pod(1, Some("n")));
+    examine(&mut gangs, &engine, 30);
+    assert!(gangs.gangs.is_empty());
+}
+
+/// A gang of two runs; then its second pod is lost.
+fn broken_gang() -> Engine {
+    let mut engine = engine();
+    for index in 0..2 {
+        let mut running = test_cluster::pod(index, Some("n"));
+        running.phase = PodPhase::Running;
+        engine.apply(&Event::Pod(running));
+    }
+    engine.cycle(1, 0);
+    engine.apply(&Event::PodGone {
+        key: "a/p-1".into(),
+        uid: None,
+    });
+    engine.cycle(2, 0);
+    engine
+}
+
+#[test]
+fn a_running_gang_is_left_alone_while_the_successor_of_a_lost_pod_is_placed() {
+    let mut engine = broken_gang();
+    let mut gangs = PartialGangs::new(GRACE, &test_cluster::conf());
+    gangs.has_surveyed = true;
+    engine.apply(&pod(1, None));
+    let plan = engine.cycle(3, 0);
+    assert_eq!(plan.binds().count(), 1, "the successor gets a node");
+    gangs.observe_plan(&plan);
+    gangs.examine_groups(&engine, |_| true, at(0));
+    gangs.clear_suspects();
+    engine.bind_failed("a/p-1", "u1");
+    gangs.binds_answered(&"a/g".into(), &"g".into(), true);
+    gangs.examine_groups(&engine, |_| true, at(1));
+    let plan = engine.cycle(4, 0);
+    gangs.observe_plan(&plan);
+    gangs.examine_groups(&engine, |_| true, at(1));
+    gangs.clear_suspects();
+    assert_eq!(released(&mut gangs, &engine, 60), NOTHING);
+}
+
+#[test]
+fn a_running_pod_whose_eviction_was_refused_is_left_alone() {
+    let mut engine = broken_gang();
+    engine.apply(&Event::PodGroup(PodGroupFacts {
+        phase: Phase::Pending,
+        ..test_cluster::group(2)
+    }));
+    let mut gangs = PartialGangs::new(GRACE, &test_cluster::conf());
+    gangs.suspects.insert("a/g".into());
+    gangs.has_surveyed = true;
+    gangs.examine_groups(&engine, |_| true, at(0));
+    assert!(gangs.gangs.is_empty(), "it runs, whatever its group says");
+}
+
+#[test]
+fn a_pod_that_leaves_postpones_the_release() {
+    let mut engine = engine();
+    let leaving = PodFacts {
+        terminating: true,
+        ..test_cluster::pod(1, Some("n"))
+    };
+    engine.apply(&Event::Pod(leaving));
+    let mut gangs = surveyed(&engine);
+    for second in [10, 39] {
+        assert_eq!(released(&mut gangs, &engine, second), NOTHING, "its successor may come");
+    }
+    assert_eq!(released(&mut gangs, &engine, 40), ["a/p-0"]);
+}
+
+#[test]
+fn pods_that_came_with_a_node_are_not_deleted() {
+    let mut engine = test_cluster::engine(3, &[test_cluster::pod(1, None)]);
+    let mut gangs = surveyed(&engine);
+    engine.apply(&pod(0, Some("n")));
+    gangs.pod_came_bound(engine.pod("a/p-0").expect("a pod"));
+    examine(&mut gangs, &engine, 0);
+    assert!(gangs.gangs.is_empty(), "there is nothing to release");
+    engine.apply(&pod(1, Some("n")));
+    examine(&mut gangs, &engine, 0);
+    assert_eq!(released(&mut gangs, &engine, 10), ["a/p-1"]);
+    gangs.pod_deleted("u0");
+    assert!(gangs.bound_by_others.is_empty());
 }
 
 #[test]
@@ -208,19 +309,9 @@ fn a_bound_gang_that_loses_a_pod_before_anything_runs_is_released() {
 
 #[test]
 fn a_gang_that_loses_a_pod_while_another_runs_is_left_alone() {
-    let mut engine = engine();
-    for index in 0..2 {
-        let mut running = test_cluster::pod(index, Some("n"));
-        running.phase = PodPhase::Running;
-        engine.apply(&Event::Pod(running));
-    }
-    engine.cycle(1, 0);
-    engine.apply(&Event::PodGone {
-        key: "a/p-1".into(),
-        uid: None,
-    });
+    let mut engine = broken_gang();
     let mut gangs = PartialGangs::new(GRACE, &test_cluster::conf());
-    let plan = engine.cycle(2, 0);
+    let plan = engine.cycle(3, 0);
     gangs.observe_plan(&plan);
     gangs.examine_groups(&engine, |_| true, at(0));
     gangs.clear_suspects();

@@ -94,7 +94,9 @@ fn a_group_is_scheduled_when_that_is_observed_and_not_when_it_is_decided() {
             transactions: Vec::new(),
             ..engine.cycle(1, 0)
         };
-        let is_ready = engine.group("a/g").is_some_and(basalt_engine::PodGroupView::is_minimum_ready);
+        let is_ready = engine
+            .group("a/g")
+            .is_some_and(basalt_engine::PodGroupView::is_minimum_ready);
         assert!(is_ready, "{node:?}");
         reporter.publish(&plan, &engine, Timestamp::UNIX_EPOCH, &mut CommandOutbox::default());
         assert_eq!(reporter.waiting_message("a/g"), None, "the group waits no longer");
