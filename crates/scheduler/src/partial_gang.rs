@@ -220,7 +220,7 @@ impl PartialGangs {
         let suspects = std::mem::take(&mut self.suspects);
         for key in &suspects {
             if let Some(group) = engine.group(key) {
-                self.examine(group, &was_scheduled, now)
+                self.examine(group, &was_scheduled, now);
             } else {
                 self.gangs.remove(key);
                 self.with_failed_binds.remove(key);
