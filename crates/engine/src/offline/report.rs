@@ -28,6 +28,7 @@ pub struct PlanReport {
     /// The pods that were evicted.
     pub evicted: BTreeSet<Arc<str>>,
     /// The action that evicted each of these pods.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub evicted_by: BTreeMap<Arc<str>, &'static str>,
     /// After the last cycle, the pods that wait on a node for others to end.
     pub pipelined: BTreeMap<Arc<str>, Arc<str>>,
