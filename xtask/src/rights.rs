@@ -32,7 +32,7 @@ const UNSEEN: &[Unseen] = &[
         "",
         "pods",
         "get",
-        "a bind that met a conflict is looked into: live::binder",
+        "a bind that met a conflict is looked into: runtime::write::binder",
     ),
     (
         "",

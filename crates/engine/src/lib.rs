@@ -1,4 +1,4 @@
-//! The scheduler: cluster state in, plan out; pure.
+//! The engine: cluster state in, plan out; pure.
 //!
 //! [`Engine::apply`] takes changes of the cluster as plain [`facts`]; [`Engine::cycle`] answers with a [`plan::Plan`].
 //! There is no clock, no randomness and no input or output in here: the same events, configuration, time and seed give

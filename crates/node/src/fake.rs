@@ -26,7 +26,6 @@ mod heartbeat;
 mod intern;
 pub mod kubelet;
 mod removal;
-mod slab;
 mod status;
 pub mod template;
 mod timers;

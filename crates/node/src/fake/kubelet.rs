@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use basalt_api::backoff::Backoff;
 use serde_json::{Value, json};
+use slab::Slab;
 
 use super::facts::{AtExit, NodeFacts, Phase, PodFacts, Shape};
 use super::intern::Interner;
-use super::slab::Slab;
 use super::status::{self, Ending, Moment};
 use super::template::Size;
 use super::timers::Timers;
@@ -152,8 +152,8 @@ fn at(due: Millis, now: Millis, verb: Verb) -> Want {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Subject {
-    Node(u32),
-    Pod(u32),
+    Node(usize),
+    Pod(usize),
 }
 
 /// What pods and nodes share: whether they wait for their turn, for the server, or for a time.
@@ -192,7 +192,7 @@ struct Pod {
     name: Box<str>,
     uid: Arc<str>,
     shape: Arc<Shape>,
-    node: u32,
+    node: usize,
     address: Option<Ipv4Addr>,
     phase: Phase,
     /// The final delete was acknowledged: a finalizer may keep the object, but it is not ours any more.
@@ -254,7 +254,7 @@ struct Node {
     lacking: Option<Box<NodeFacts>>,
     /// Whether the facts came after the report on its way: it may have gone to an older node of this name.
     fresh: bool,
-    pods: HashSet<u32>,
+    pods: HashSet<usize>,
     turn: Turn,
 }
 
@@ -272,9 +272,9 @@ pub struct Rules {
 pub struct FakeKubelet {
     rules: Rules,
     pods: Slab<Pod>,
-    by_uid: HashMap<Arc<str>, u32>,
+    by_uid: HashMap<Arc<str>, usize>,
     nodes: Slab<Node>,
-    by_name: HashMap<Arc<str>, u32>,
+    by_name: HashMap<Arc<str>, usize>,
     shapes: Interner<Shape>,
     namespaces: Interner<str>,
     pod_addresses: Addresses,
@@ -437,8 +437,8 @@ impl FakeKubelet {
         }
     }
 
-    fn look_at_pods_of(&mut self, now: Millis, node: u32) {
-        let mut pods: Vec<u32> = self
+    fn look_at_pods_of(&mut self, now: Millis, node: usize) {
+        let mut pods: Vec<usize> = self
             .nodes
             .get(node)
             .map(|n| n.pods.iter().copied().collect())
@@ -450,7 +450,7 @@ impl FakeKubelet {
     }
 
     fn look_at_all(&mut self, now: Millis) {
-        let nodes: Vec<u32> = self.nodes.iter().map(|(slot, _)| slot).collect();
+        let nodes: Vec<usize> = self.nodes.iter().map(|(slot, _)| slot).collect();
         for node in nodes {
             self.look(now, Subject::Node(node));
             self.look_at_pods_of(now, node);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 impl FakeKubelet {
     /// The row of a node, which is a new one of a node that does not exist if it was never heard of.
-    pub(super) fn node_slot(&mut self, now: Millis, name: &str) -> u32 {
+    pub(super) fn node_slot(&mut self, now: Millis, name: &str) -> usize {
         if let Some(&slot) = self.by_name.get(name) {
             return slot;
         }
@@ -74,10 +74,10 @@ impl FakeKubelet {
         self.forget_if_unused(slot);
     }
 
-    pub(super) fn forget_if_unused(&mut self, slot: u32) {
+    pub(super) fn forget_if_unused(&mut self, slot: usize) {
         let unused = |n: &Node| matches!(n.serving, Serving::Absent(_)) && n.pods.is_empty();
         if self.nodes.get(slot).is_some_and(unused)
-            && let Some(node) = self.nodes.remove(slot)
+            && let Some(node) = self.nodes.try_remove(slot)
         {
             self.by_name.remove(&node.name);
         }
@@ -100,7 +100,7 @@ impl FakeKubelet {
         }
     }
 
-    pub(super) fn act_on_node(&mut self, now: Millis, slot: u32) -> Option<Action> {
+    pub(super) fn act_on_node(&mut self, now: Millis, slot: usize) -> Option<Action> {
         let Want::Do(_) = self.want(Subject::Node(slot), now) else {
             return None;
         };

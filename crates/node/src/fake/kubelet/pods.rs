@@ -16,7 +16,7 @@ impl FakeKubelet {
         self.look(now, Subject::Pod(slot));
     }
 
-    fn pod_added(&mut self, now: Millis, facts: &PodFacts) -> u32 {
+    fn pod_added(&mut self, now: Millis, facts: &PodFacts) -> usize {
         let node = self.node_slot(now, &facts.node);
         let uid: Arc<str> = facts.uid.as_str().into();
         let slot = self.pods.insert(Pod {
@@ -44,7 +44,7 @@ impl FakeKubelet {
     }
 
     /// Merges what the server shows into what is known. A watch can be behind our own writes, so nothing goes back.
-    fn pod_changed(&mut self, now: Millis, slot: u32, facts: PodFacts) {
+    fn pod_changed(&mut self, now: Millis, slot: usize, facts: PodFacts) {
         let Some(pod) = self.pods.get_mut(slot) else { return };
         pod.turn.listed = self.pods_round;
         if *pod.shape != facts.shape {
@@ -73,7 +73,7 @@ impl FakeKubelet {
 
     pub(super) fn pod_gone(&mut self, uid: &str) {
         let Some(slot) = self.by_uid.remove(uid) else { return };
-        let Some(pod) = self.pods.remove(slot) else { return };
+        let Some(pod) = self.pods.try_remove(slot) else { return };
         self.shapes.give(pod.shape);
         self.namespaces.give(pod.namespace);
         if let Some(address) = pod.address {
@@ -102,7 +102,7 @@ impl FakeKubelet {
         }
     }
 
-    pub(super) fn act_on_pod(&mut self, now: Millis, slot: u32) -> Option<Action> {
+    pub(super) fn act_on_pod(&mut self, now: Millis, slot: usize) -> Option<Action> {
         let Want::Do(verb) = self.want(Subject::Pod(slot), now) else {
             return None;
         };
@@ -136,7 +136,7 @@ impl FakeKubelet {
         })
     }
 
-    fn host_of(&self, slot: u32) -> Ipv4Addr {
+    fn host_of(&self, slot: usize) -> Ipv4Addr {
         let node = self.pods.get(slot).and_then(|pod| self.nodes.get(pod.node));
         node.and_then(|n| n.address).unwrap_or(Ipv4Addr::UNSPECIFIED)
     }
