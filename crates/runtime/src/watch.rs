@@ -2,6 +2,7 @@
 
 pub mod feed;
 pub mod interruptions;
-pub mod lenient;
+
 pub mod metadata_only;
+pub mod raw_object;
 pub(crate) mod resource_alias;

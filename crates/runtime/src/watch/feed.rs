@@ -14,6 +14,7 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use http::{HeaderValue, header};
 use kube::client::Body;
+use kube::core::ApiResource;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource, ResourceExt};
@@ -22,8 +23,8 @@ use tokio::sync::watch;
 
 use crate::event_loop::Sink;
 use crate::watch::interruptions::Watches;
-use crate::watch::lenient::Lenient;
 use crate::watch::metadata_only;
+use crate::watch::raw_object::RawObject;
 
 /// So long may pass until a server begins to answer a list or a watch.
 const ANSWER_MAX: Duration = Duration::from_mins(1);
@@ -67,7 +68,7 @@ impl Known {
         format!("{}/{}", key.namespace, key.name).into()
     }
 
-    fn note<K: Resource>(&mut self, object: &K) {
+    fn note(&mut self, object: &RawObject) {
         let uid = object.uid().unwrap_or_default();
         self.0.insert(Self::text(&NamespacedName::of(object)), uid.into());
     }
@@ -99,7 +100,10 @@ struct Tracker {
 }
 
 impl Tracker {
-    fn translate<K: Resource<DynamicType = ()>>(&mut self, event: Event<Lenient<K>>) -> Vec<FeedEvent<K>> {
+    fn translate<K: Resource<DynamicType = ()> + DeserializeOwned>(
+        &mut self,
+        event: Event<RawObject>,
+    ) -> Vec<FeedEvent<K>> {
         match event {
             Event::Init => {
                 self.listing = Some(Known::default());
@@ -107,7 +111,7 @@ impl Tracker {
             }
             Event::InitApply(object) => {
                 self.listing.get_or_insert_default().note(&object);
-                self.report(object)
+                self.report(&object)
             }
             Event::InitDone => {
                 let listed = self.listing.take().unwrap_or_default();
@@ -120,9 +124,9 @@ impl Tracker {
                 out
             }
             Event::Apply(object) => {
-                let reports = self.report(object);
-                if let Some(FeedEvent::Upsert(object)) = reports.last() {
-                    self.known.note(&**object);
+                let reports = self.report(&object);
+                if !reports.is_empty() {
+                    self.known.note(&object);
                 }
                 reports
             }
@@ -141,12 +145,12 @@ impl Tracker {
 impl Tracker {
     /// An object as it is now, after the end of the incarnation that it replaces. One that cannot be read is left out,
     /// loudly: what was known of it before stays.
-    fn report<K: Resource<DynamicType = ()>>(&mut self, object: Lenient<K>) -> Vec<FeedEvent<K>> {
-        let key = NamespacedName::of(&object);
-        let object = match object {
-            Lenient::Readable(object) => object,
-            Lenient::Unreadable { why, .. } => {
-                tracing::warn!(kind = %K::kind(&()), object = %key, why, "not understood, and left out");
+    fn report<K: Resource<DynamicType = ()> + DeserializeOwned>(&mut self, object: &RawObject) -> Vec<FeedEvent<K>> {
+        let key = NamespacedName::of(object);
+        let read = match object.read::<K>() {
+            Ok(read) => read,
+            Err(error) => {
+                tracing::warn!(kind = %K::kind(&()), object = %key, %error, "an object cannot be read and is left out");
                 return Vec::new();
             }
         };
@@ -156,7 +160,7 @@ impl Tracker {
             self.known.remove(&key);
         }
         let gone = replaced.map(|uid| FeedEvent::Delete { key, uid });
-        gone.into_iter().chain([FeedEvent::Upsert(Box::new(object))]).collect()
+        gone.into_iter().chain([FeedEvent::Upsert(Box::new(read))]).collect()
     }
 }
 
@@ -244,9 +248,10 @@ where
     let (mut tracker, mut failing) = (Tracker::default(), false);
     let mut round = *post.rounds.borrow_and_update();
     let client = reader(client, post.bare);
+    let resource = ApiResource::erase::<K>(&());
     let mut manner = Manner::Streamed;
     let begin = |manner| {
-        let api: Api<Lenient<K>> = Api::all(client.clone());
+        let api: Api<RawObject> = Api::all_with(client.clone(), &resource);
         events(api, watcher::Config::default(), manner)
     };
     let mut stream = begin(manner);
@@ -288,7 +293,7 @@ where
             failing = false;
             watches.works(&K::kind(&()));
         }
-        for event in tracker.translate(event) {
+        for event in tracker.translate::<K>(event) {
             let alive = if matches!(event, FeedEvent::Synced) {
                 sink.send_complete(wrap(event), *number, round).await
             } else {
@@ -328,11 +333,9 @@ mod tests {
     use crate::scripted_server::{self, Answer};
     use k8s_openapi::api::core::v1::ConfigMap;
 
-    fn object(name: &str, uid: &str) -> ConfigMap {
-        let mut map = ConfigMap::default();
-        map.metadata.name = Some(name.into());
-        map.metadata.uid = Some(uid.into());
-        map
+    fn object(name: &str, uid: &str) -> RawObject {
+        let text = serde_json::json!({"metadata": {"name": name, "uid": uid}}).to_string();
+        serde_json::from_str(&text).expect("an object")
     }
 
     fn word(event: &FeedEvent<ConfigMap>) -> String {
@@ -352,9 +355,9 @@ mod tests {
             let event = match words.as_slice() {
                 ["init"] => Event::Init,
                 ["done"] => Event::InitDone,
-                ["i", name, uid] => Event::InitApply(Lenient::Readable(object(name, uid))),
-                ["a", name, uid] => Event::Apply(Lenient::Readable(object(name, uid))),
-                ["d", name, uid] => Event::Delete(Lenient::Readable(object(name, uid))),
+                ["i", name, uid] => Event::InitApply(object(name, uid)),
+                ["a", name, uid] => Event::Apply(object(name, uid)),
+                ["d", name, uid] => Event::Delete(object(name, uid)),
                 other => panic!("unknown line {other:?}"),
             };
             seen.extend(tracker.translate(event).iter().map(word));
